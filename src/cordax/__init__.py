@@ -1,0 +1,37 @@
+"""cordax: differentiable simulation of machines that work by cables."""
+
+from ._xla import request_hoisting as _request_hoisting
+
+_request_hoisting()  # before JAX runs anything
+
+from ._precision import enable_x64 as enable_x64  # noqa: E402
+from ._precision import float_field as float_field  # noqa: E402
+from ._results import RESULTS as RESULTS  # noqa: E402
+from ._xla import enable_cache as enable_cache  # noqa: E402
+from ._xla import hoisting_active as hoisting_active  # noqa: E402
+from .formulations import Dynamics as Dynamics  # noqa: E402
+from .formulations import Formulation as Formulation  # noqa: E402
+from .formulations import Minimal as Minimal  # noqa: E402
+from .integrators import RK4 as RK4  # noqa: E402
+from .integrators import Diffrax as Diffrax  # noqa: E402
+from .integrators import ExplicitEuler as ExplicitEuler  # noqa: E402
+from .integrators import ForestRuth4 as ForestRuth4  # noqa: E402
+from .integrators import ImplicitEuler as ImplicitEuler  # noqa: E402
+from .integrators import ImplicitMidpoint as ImplicitMidpoint  # noqa: E402
+from .integrators import Integrator as Integrator  # noqa: E402
+from .integrators import LinearlyImplicitEuler as LinearlyImplicitEuler  # noqa: E402
+from .integrators import Rosenbrock2 as Rosenbrock2  # noqa: E402
+from .integrators import StormerVerlet as StormerVerlet  # noqa: E402
+from .integrators import Suzuki4 as Suzuki4  # noqa: E402
+from .integrators import SymplecticEuler as SymplecticEuler  # noqa: E402
+from .integrators import Zhai as Zhai  # noqa: E402
+from .mechanics import Controller as Controller  # noqa: E402
+from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
+from .mechanics import Scene as Scene  # noqa: E402
+from .mechanics import State as State  # noqa: E402
+from .mechanics import System as System  # noqa: E402
+from .simulate import SimulationError as SimulationError  # noqa: E402
+from .simulate import simulate as simulate  # noqa: E402
+from .trajectory import Trajectory as Trajectory  # noqa: E402
+
+__version__ = "0.1.0"

@@ -1,0 +1,82 @@
+"""The one XLA option cordax depends on for speed, and the compilation cache.
+
+XLA on CPU compiles a *small* while loop into one function and dispatches the kernels of a larger one
+separately, about 11 ns each. The default limit is about one kilobyte touched per iteration; a time loop over
+a machine is above it. Raising the limit ("hoisting" the loop) makes a step two to four times faster
+(`benchmarks/neck.py`). XLA reads its options once per process, before the first computation, so cordax sets
+this one on import. `CORDAX_HOIST=0` in the environment opts out.
+"""
+
+import os
+import warnings
+from pathlib import Path
+
+_OPTION = "xla_cpu_small_while_loop_byte_threshold"
+_SETTING = f"{_OPTION}=1000000000"
+_FLAG = "--xla_backend_extra_options"
+
+
+def request_hoisting() -> None:
+    """Ask XLA to compile time loops into one function. Called when cordax is imported."""
+    if os.environ.get("CORDAX_HOIST", "1") == "0":
+        return
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _OPTION in flags:
+        return
+    if _backend_is_up():
+        warnings.warn(
+            "cordax was imported after JAX had run its first computation, too late to switch on loop "
+            "hoisting: simulations will be two to four times slower. Import cordax first, or set "
+            f"XLA_FLAGS='{_FLAG}={_SETTING}' yourself (CORDAX_HOIST=0 silences this).",
+            stacklevel=3,
+        )
+        return
+    words = flags.split()
+    merged = False
+    for i, word in enumerate(words):
+        if word.startswith(_FLAG + "="):
+            words[i] = f"{word},{_SETTING}"
+            merged = True
+    if not merged:
+        words.append(f"{_FLAG}={_SETTING}")
+    os.environ["XLA_FLAGS"] = " ".join(words)
+
+
+def hoisting_active() -> bool:
+    """Whether time loops really are compiled into one function in this process.
+
+    Compiles a loop too large for XLA's default limit and looks for the mark of a hoisted loop in the result.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def loop(x):
+        return jax.lax.fori_loop(0, 10, lambda i, y: jnp.sin(y) + jnp.flip(y), x)
+
+    return "xla_cpu_small_call" in jax.jit(loop).lower(jnp.zeros(2048)).compile().as_text()
+
+
+def enable_cache(folder: str | Path | None = None) -> Path:
+    """Keep compiled functions on disk, so that a second process starts without compiling.
+
+    **Arguments:** `folder`: where; the default is `cordax` in the user's cache folder
+    (`XDG_CACHE_HOME` or `~/.cache`). Returns the folder.
+    """
+    import jax
+
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(folder) if folder is not None else Path(base) / "cordax"
+    path.mkdir(parents=True, exist_ok=True)
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    return path
+
+
+def _backend_is_up() -> bool:
+    try:
+        from jax._src import xla_bridge  # no public call tells this; only the warning depends on it
+
+        return bool(xla_bridge.backends_are_initialized())
+    except (ImportError, AttributeError):
+        return False

@@ -1,0 +1,58 @@
+"""The contract between machines and integrators."""
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from ..mechanics import Linearisation, State, System
+
+
+class Formulation(eqx.Module):
+    """How accelerations and multipliers follow from a System; knows neither machines nor steppers."""
+
+    def check(self, system: System) -> None:
+        """Raise `ValueError` if the system cannot be treated this way."""
+        raise NotImplementedError
+
+    def acceleration(self, system: System, t, q, v, u) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+        """Acceleration, shape (n_v,), and multipliers, shape (m,)."""
+        raise NotImplementedError
+
+    def linearise(self, system: System, t, q, v, u) -> Linearisation:
+        """The equations about a state, as a linearly implicit step needs them."""
+        raise NotImplementedError
+
+    def project(self, system: System, t, state: State) -> State:
+        """Bring a state onto the constraints after a step; the identity by default."""
+        return state
+
+    def enter(self, system: System, t, state: State) -> State:
+        """The state with which a phase begins: the velocity jump of newly joined bodies; identity by default."""
+        return state
+
+
+class Dynamics(eqx.Module):
+    """A machine under a formulation: what an integrator integrates."""
+
+    system: System
+    formulation: Formulation
+
+    def acceleration(self, t, q, v, u):
+        return self.formulation.acceleration(self.system, t, q, v, u)[0]
+
+    def multipliers(self, t, q, v, u):
+        return self.formulation.acceleration(self.system, t, q, v, u)[1]
+
+    def linearise(self, t, q, v, u) -> Linearisation:
+        return self.formulation.linearise(self.system, t, q, v, u)
+
+    def retract(self, q, dq):
+        return self.system.retract(q, dq)
+
+    def rate(self, q, v):
+        return self.system.rate(q, v)
+
+    def normalise(self, q):
+        """Bring a configuration computed in the embedding space back (unit quaternions); no cost without them."""
+        if self.system.n_q == self.system.n_v:
+            return q
+        return self.system.retract(q, q[: self.system.n_v] * 0.0)

@@ -1,0 +1,43 @@
+"""One step in time; one file per method."""
+
+from .base import Integrator
+from .diffrax import Diffrax
+from .explicit_euler import ExplicitEuler
+from .implicit import ImplicitEuler, ImplicitMidpoint
+from .linearly_implicit_euler import LinearlyImplicitEuler
+from .rk4 import RK4
+from .rosenbrock import Rosenbrock2
+from .splitting import ForestRuth4, StormerVerlet, Suzuki4, SymplecticEuler
+from .zhai import Zhai
+
+#: the fixed-step methods by the name used on the command line and by machines for their default
+BY_NAME: dict[str, type[Integrator]] = {
+    "explicit_euler": ExplicitEuler,
+    "symplectic_euler": SymplecticEuler,
+    "stormer_verlet": StormerVerlet,
+    "forest_ruth_4": ForestRuth4,
+    "suzuki_4": Suzuki4,
+    "rk4": RK4,
+    "zhai": Zhai,
+    "linearly_implicit_euler": LinearlyImplicitEuler,
+    "rosenbrock_2": Rosenbrock2,
+    "implicit_euler": ImplicitEuler,
+    "implicit_midpoint": ImplicitMidpoint,
+}
+
+__all__ = [
+    "BY_NAME",
+    "RK4",
+    "Diffrax",
+    "ExplicitEuler",
+    "ForestRuth4",
+    "ImplicitEuler",
+    "ImplicitMidpoint",
+    "Integrator",
+    "LinearlyImplicitEuler",
+    "Rosenbrock2",
+    "StormerVerlet",
+    "Suzuki4",
+    "SymplecticEuler",
+    "Zhai",
+]

@@ -1,0 +1,20 @@
+"""Forward Euler."""
+
+from ..mechanics import State
+from .base import Integrator, Step
+
+
+class ExplicitEuler(Integrator):
+    """`q+ = q + dt v`, `v+ = v + dt a(t, q, v)`: order 1, unstable for undamped oscillation at every step."""
+
+    order = 1
+    explicit = True
+    oscillator_limit = 0.0
+
+    def step(self, dynamics, t, dt, state, u, carry):
+        q, v = state.q, state.v
+        a = dynamics.acceleration(t, q, v, u(t, q, v))
+        return Step(State(dynamics.retract(q, dt * v), v + dt * a), carry)
+
+    def growth(self, eigenvalue_dt):
+        return abs(1 + eigenvalue_dt)

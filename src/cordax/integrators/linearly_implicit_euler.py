@@ -1,0 +1,26 @@
+"""Linearly implicit (Rosenbrock-) Euler: one Jacobian and one linear solve per step."""
+
+from ..mechanics import State
+from .base import Integrator, Step
+
+
+class LinearlyImplicitEuler(Integrator):
+    """One Newton step of implicit Euler, with inputs, held forces and mass matrix frozen at the start:
+
+        (M - dt D - dt^2 K) dv = dt (f + dt K v),    v+ = v + dv,    q+ = q + dt v+
+
+    Order 1, L-stable, the method of Testard, Chevallereau and Wenger (CableCon 2023), eqs. (7) and (17)-(20), with
+    K = df/dq and D = df/dv from the machine's linearisation.
+    """
+
+    order = 1
+    explicit = False
+
+    def step(self, dynamics, t, dt, state, u, carry):
+        q, v = state.q, state.v
+        motion = dynamics.linearise(t, q, v, u(t, q, v))
+        v = v + motion.implicit_solve(dt, dt * (motion.f + dt * motion.stiffness(v)))
+        return Step(State(dynamics.retract(q, dt * v), v), carry)
+
+    def growth(self, eigenvalue_dt):
+        return 1 / abs(1 - eigenvalue_dt)

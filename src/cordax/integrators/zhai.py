@@ -1,0 +1,27 @@
+"""Zhai's explicit two-step method (W. M. Zhai, Int. J. Numer. Meth. Engng 39 (1996) 4199)."""
+
+from ..mechanics import State
+from .base import Integrator, Step
+
+
+class Zhai(Integrator):
+    """One evaluation per step, order 2, oscillator limit 2; velocity-dependent forces are taken as they are.
+
+    q+ = q + v dt + (1/2 + psi) a dt^2 - psi a_before dt^2,    v+ = v + (1 + phi) a dt - phi a_before dt
+
+    with psi = phi = 1/2 (0 in the first step). Without velocity-dependent forces the positions are those of velocity Verlet.
+    """
+
+    order = 2
+    explicit = True
+    oscillator_limit = 2.0
+
+    def init(self, dynamics, t, state, u):
+        # With a_before = a the formulas reduce to psi = phi = 0, as the first step requires.
+        return dynamics.acceleration(t, state.q, state.v, u(t, state.q, state.v))
+
+    def step(self, dynamics, t, dt, state, u, carry):
+        q, v, before = state.q, state.v, carry
+        a = dynamics.acceleration(t, q, v, u(t, q, v))
+        dq = dt * v + dt * dt * (a - 0.5 * before)
+        return Step(State(dynamics.retract(q, dq), v + dt * (1.5 * a - 0.5 * before)), a)

@@ -1,0 +1,45 @@
+"""The time loop, with a choice of what reverse-mode differentiation stores."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+ADJOINTS = ("scan", "checkpointed", "forward")
+
+
+def loop(body, carry, n: int, adjoint: str):
+    """`lax.scan(body, carry, arange(n))` under one of `ADJOINTS`."""
+    if adjoint == "scan":
+        return lax.scan(body, carry, jnp.arange(n))
+    if adjoint == "forward":
+        return _forward(body, carry, n)
+    return _checkpointed(body, carry, n)
+
+
+def _checkpointed(body, carry, n):
+    """Blocks of about sqrt(n) iterations: reverse mode keeps one carry per block and repeats the block."""
+    size = max(1, math.isqrt(n))
+    blocks, rest = divmod(n, size)
+    inner = jax.checkpoint(lambda c, i: lax.scan(body, c, i))
+    carry, ys = lax.scan(inner, carry, jnp.arange(blocks * size).reshape(blocks, size))
+    ys = jax.tree.map(lambda y: y.reshape(blocks * size, *y.shape[2:]), ys)
+    if rest:
+        carry, tail = inner(carry, jnp.arange(blocks * size, n))
+        ys = jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, tail)
+    return carry, ys
+
+
+def _forward(body, carry, n):
+    """A while loop: nothing is stored for reverse mode, which JAX then refuses."""
+    shapes = jax.eval_shape(body, carry, jnp.asarray(0))[1]
+    ys = jax.tree.map(lambda s: jnp.zeros((n, *s.shape), s.dtype), shapes)
+
+    def iterate(state):
+        i, carry, ys = state
+        carry, y = body(carry, i)
+        return i + 1, carry, jax.tree.map(lambda all, one: all.at[i].set(one), ys, y)
+
+    _, carry, ys = lax.while_loop(lambda state: state[0] < n, iterate, (jnp.asarray(0), carry, ys))
+    return carry, ys

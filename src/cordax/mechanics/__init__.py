@@ -1,0 +1,9 @@
+"""What a machine is: its state, equations of motion, energies and geometry."""
+
+from .controller import Controller, as_controller
+from .lagrangian import LagrangianSystem
+from .scene import Scene
+from .state import State
+from .system import Linearisation, System
+
+__all__ = ["Controller", "LagrangianSystem", "Linearisation", "Scene", "State", "System", "as_controller"]

@@ -1,0 +1,57 @@
+"""What decides the inputs of a machine."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._precision import as_float_array
+from .checks import require, require_shape
+from .state import State
+from .system import System
+
+
+class Controller(eqx.Module):
+    """`(t, state, memory) -> (u, memory)`, with `u` of shape (n_u,).
+
+    `memory` is a pytree, `()` if there is none. With `period` (seconds, a multiple of dt) the controller is sampled: called once per
+    period, its output held. Without, a memoryless controller is evaluated wherever the integrator asks, in every stage; one with
+    memory is sampled at every step.
+    """
+
+    @property
+    def period(self) -> float | None:
+        return None
+
+    def init(self, state: State):
+        """The memory at the start; `()` for none."""
+        return ()
+
+    def __call__(self, t, state: State, memory):
+        raise NotImplementedError
+
+
+class _Constant(Controller):
+    u: jnp.ndarray
+
+    def __call__(self, t, state, memory):
+        return self.u, memory
+
+
+class _Function(Controller):
+    function: object
+
+    def __call__(self, t, state, memory):
+        return self.function(t, state), memory  # pyright: ignore[reportCallIssue]
+
+
+def as_controller(control, system: System, dtype) -> Controller:
+    """A Controller from a Controller, an array of constant inputs, a function `(t, state) -> u`, or None (zero inputs)."""
+    if isinstance(control, Controller):
+        return control
+    if control is None:
+        return _Constant(jnp.zeros(system.n_u, dtype))
+    if callable(control):
+        return _Function(control)
+    require(hasattr(control, "__len__") or hasattr(control, "shape"), "control", control, "a Controller, a function or an array")
+    u = as_float_array(control)
+    require_shape("control", u, (system.n_u,))
+    return _Constant(u)

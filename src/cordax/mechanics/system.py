@@ -1,0 +1,188 @@
+"""The machine as the rest of cordax sees it."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..math.linalg import matvec, solve
+from ..math.materialise import materialise
+from .scene import Scene
+from .state import State
+
+
+class Linearisation(eqx.Module):
+    """The equations of motion about a state, for implicit steps: `M a = f`, `K = df/dq`, `D = df/dv`.
+
+    Derivatives are taken in the tangent space, with held forces frozen. Implicit integrators use these methods only, so that a
+    machine whose matrices have structure (diagonal motor inertias, bands) may exploit it.
+    """
+
+    f: eqx.AbstractVar[Float[Array, " n"]]
+
+    def stiffness(self, x) -> Float[Array, " n"]:
+        """`K x`, shape (n,)."""
+        raise NotImplementedError
+
+    def inertia(self, x) -> Float[Array, " n"]:
+        """`M x`, shape (n,)."""
+        raise NotImplementedError
+
+    def implicit_solve(self, h, b) -> Float[Array, " n"]:
+        """`(M - h D - h^2 K)^-1 b`, shape (n,), for a step h [s]."""
+        raise NotImplementedError
+
+    def matrices(self) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
+        """M, K and D as dense matrices."""
+        raise NotImplementedError
+
+
+class DenseLinearisation(Linearisation):
+    """Matrices without structure."""
+
+    M: Float[Array, "n n"]
+    f: Float[Array, " n"]
+    K: Float[Array, "n n"]
+    D: Float[Array, "n n"]
+
+    def stiffness(self, x):
+        return matvec(self.K, x)
+
+    def inertia(self, x):
+        return matvec(self.M, x)
+
+    def implicit_solve(self, h, b):
+        return solve(*materialise((self.M - h * (self.D + h * self.K), b)))
+
+    def matrices(self):
+        return self.M, self.K, self.D
+
+
+class System(eqx.Module):
+    """A machine: `M(q) a = f(t, q, v, u)`, with constraints `Phi(t, q) = 0` where it has any.
+
+    A subclass says what the machine is and nothing about time stepping. Necessary are `coordinate_names`,
+    `mass_matrix`, `force` and `default_state`; everything else has a default. Numbers are array fields
+    (`float_field`), so that they carry gradients and batch without recompilation.
+    """
+
+    #: whether the acceleration depends on q and t alone (constant mass matrix, no damping): splitting methods need it
+    separable: ClassVar[bool] = False
+    default_integrator: ClassVar[str] = "rk4"
+    default_dt: ClassVar[float] = 1e-3
+
+    # --- names -----------------------------------------------------------------------------------------------
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the n_q coordinates."""
+        raise NotImplementedError(f"{type(self).__name__} must define coordinate_names")
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Names of the n_v velocities: those of the coordinates unless quaternions appear."""
+        return self.coordinate_names
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Names of the inputs `u` (motor torques, winch lengths, external forces)."""
+        return ()
+
+    # --- equations -------------------------------------------------------------------------------------------
+    def mass_matrix(self, q) -> Float[Array, "n n"]:
+        """M(q), symmetric positive definite, shape (n_v, n_v)."""
+        raise NotImplementedError(f"{type(self).__name__} must define mass_matrix")
+
+    def force(self, t, q, v, u) -> Float[Array, " n"]:
+        """All generalised forces but constraint and held forces, velocity terms included, shape (n_v,)."""
+        raise NotImplementedError(f"{type(self).__name__} must define force")
+
+    def held(self, t, q, v):
+        """What a linearly implicit step freezes at its start (dry friction torques), or None."""
+        return None
+
+    def held_force(self, t, q, held) -> Float[Array, " n"]:
+        """The generalised force of frozen effects `held` at configuration `q`, shape (n_v,)."""
+        raise NotImplementedError(f"{type(self).__name__} defines held and must define held_force")
+
+    def constraint(self, t, q) -> Float[Array, " m"]:
+        """Holonomic constraints Phi(t, q), zero when satisfied, shape (m,); none by default."""
+        return jnp.zeros(0, q.dtype)
+
+    def retract(self, q, dq) -> Float[Array, " n_q"]:
+        """Move `q` along the tangent vector `dq`, shape (n_v,). Overridden where quaternions appear."""
+        return q + dq
+
+    # --- what people look at ---------------------------------------------------------------------------------
+    def outputs(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
+        """Named quantities of interest at one instant: tensions, elongations, poses."""
+        return {}
+
+    def warnings(self, outputs) -> dict[str, Float[Array, "..."]]:
+        """Named conditions (true where bad) the model cannot rule out, such as a tendon that pushes."""
+        return {}
+
+    def geometry(self, t, q) -> Scene:
+        """Points and lines to draw."""
+        return Scene()
+
+    def kinetic_energy(self, q, v):
+        """[J]"""
+        return 0.5 * jnp.dot(v, self.mass_matrix(q) @ v)
+
+    def potential_energy(self, q):
+        """[J]; zero unless the machine defines one."""
+        return jnp.zeros((), q.dtype)
+
+    def valid(self, t, q, v):
+        """Whether the state lies where the model holds; a run that leaves it stops with `runaway_state`."""
+        return True
+
+    def default_state(self) -> State:
+        """A natural start."""
+        raise NotImplementedError(f"{type(self).__name__} must define default_state")
+
+    # --- derived ---------------------------------------------------------------------------------------------
+    @property
+    def n_q(self) -> int:
+        return len(self.coordinate_names)
+
+    @property
+    def n_v(self) -> int:
+        return len(self.velocity_names)
+
+    @property
+    def n_u(self) -> int:
+        return len(self.input_names)
+
+    def total_force(self, t, q, v, u) -> Float[Array, " n"]:
+        """`force` plus the held forces evaluated at this very state, shape (n_v,)."""
+        held = self.held(t, q, v)
+        f = self.force(t, q, v, u)
+        return f if held is None else f + self.held_force(t, q, held)
+
+    def acceleration(self, t, q, v, u) -> Float[Array, " n"]:
+        """`M^-1 f` of a machine without constraints, shape (n_v,)."""
+        return solve(self.mass_matrix(q), self.total_force(t, q, v, u), spd=True)
+
+    def rate(self, q, v) -> Float[Array, " n_q"]:
+        """dq/dt for velocity `v`: the derivative of `retract`."""
+        if self.n_q == self.n_v:
+            return v
+        return jax.jvp(lambda s: self.retract(q, s * v), (0.0,), (1.0,))[1]
+
+    def linearise(self, t, q, v, u) -> Linearisation:
+        """Mass matrix, force and its exact derivatives; value and Jacobian share one evaluation."""
+        held = self.held(t, q, v)
+        n = self.n_v
+
+        def f(z):
+            moved = self.retract(q, z[:n])
+            f = self.force(t, moved, v + z[n:], u)
+            f = f if held is None else f + self.held_force(t, moved, held)
+            return f, f
+
+        J, f0 = jax.jacfwd(f, has_aux=True)(jnp.zeros(2 * n, v.dtype))
+        J, f0 = materialise((J, f0))
+        return DenseLinearisation(self.mass_matrix(q), f0, J[:, :n], J[:, n:])

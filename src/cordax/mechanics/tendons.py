@@ -1,0 +1,78 @@
+"""Tendons, the motors that pull them, and how they run along a chain of joints."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from .checks import require, require_known, require_positive, require_shape
+
+
+class ElasticTendon(eqx.Module):
+    """Tension `stiffness * elongation + damping * d(elongation)/dt`, in tension and compression alike.
+
+    `stiffness` [N/m] and `damping` [N s/m]: one number, or one per tendon.
+    """
+
+    stiffness: Float[Array, "..."] = float_field()
+    damping: Float[Array, "..."] = float_field()
+
+    def __check_init__(self):
+        require_positive("tendon.stiffness", self.stiffness)
+        require_positive("tendon.damping", self.damping, zero_allowed=True)
+
+
+class RigidTendon(eqx.Module):
+    """A tendon that does not stretch: the motor angle follows from the joint angles."""
+
+
+class Motors(eqx.Module):
+    """Motors with drums; each quantity one number, or one per motor.
+
+    `inertia` of rotor and gear [kg m^2], `drum_radius` [m], `gear_ratio` [-]; dry friction torque
+    `dry_friction * 2/pi * arctan(friction_slope * rate)` with `dry_friction` [N m] and `friction_slope` [s/rad] (the width of the
+    smoothed sign function). A positive angle pays tendon out.
+    """
+
+    inertia: Float[Array, "..."] = float_field()
+    drum_radius: Float[Array, "..."] = float_field()
+    gear_ratio: Float[Array, "..."] = float_field()
+    dry_friction: Float[Array, "..."] = float_field(default=0.0)
+    friction_slope: Float[Array, "..."] = float_field(default=1.0)
+
+    def __check_init__(self):
+        require_positive("motors.inertia", self.inertia)
+        require_positive("motors.drum_radius", self.drum_radius)
+        require_positive("motors.gear_ratio", self.gear_ratio)
+        require_positive("motors.dry_friction", self.dry_friction, zero_allowed=True)
+        require_positive("motors.friction_slope", self.friction_slope, zero_allowed=True)
+
+    @property
+    def travel(self) -> Float[Array, "..."]:
+        """Tendon paid out per motor angle, B = drum radius / gear ratio [m/rad]."""
+        return self.drum_radius / self.gear_ratio
+
+    def friction_torque(self, rate):
+        """Dry friction [N m] at motor rates [rad/s]; acts against the motion."""
+        return self.dry_friction * (2.0 / np.pi) * jnp.arctan(self.friction_slope * rate)
+
+
+class Routing(eqx.Module):
+    """Along which side of each joint each tendon runs: `left` and `right`, shape (n_tendons, n_joints), entries 0 or 1."""
+
+    left: Float[Array, "k n"] = float_field()
+    right: Float[Array, "k n"] = float_field()
+
+    def __check_init__(self):
+        require(self.left.ndim == 2, "routing.left", f"shape {self.left.shape}", "shape (n_tendons, n_joints)")
+        require_shape("routing.right", self.right, self.left.shape)
+
+    @classmethod
+    def named(cls, name: str, joints: int) -> "Routing":
+        """`"single"`: tendon 1 left of all joints, tendon j + 1 right of joint j. `"cumulative"`: tendon j + 1 right of joints 1 to j."""
+        require_known("routing", name, ("single", "cumulative"))
+        right = np.eye(joints) if name == "single" else np.tril(np.ones((joints, joints)))
+        left = np.zeros((joints + 1, joints))
+        left[0] = 1.0
+        return cls(left, np.vstack([np.zeros(joints), right]))

@@ -1,0 +1,361 @@
+"""A planar neck of stacked X-joints pulled by tendons.
+
+N. J. S. Testard, C. Chevallereau, P. Wenger, "Comparison of explicit and implicit numerical integrations for a tendon-driven
+robot", CableCon 2023, doi 10.1007/978-3-031-32322-5_19. Symbols follow that paper: alpha joint angles, theta motor angles, b and L bar
+lengths, h and s joint height and half difference of its sides, B tendon travel per motor angle, J_l = dl/dalpha.
+
+Joint j is a crossed four-bar linkage: base bar and top bar of length b, two diagonals of length L. The top bar of joint j is the base
+of joint j + 1. With `t(x) = (cos x, sin x)`, `n(x) = (-sin x, cos x)`, Theta_j = alpha_1 + ... + alpha_j and mid_j = Theta_{j-1} + alpha_j/2,
+
+    h = sqrt(L^2 - b^2 cos^2(alpha/2)),  s = b sin(alpha/2),  sides h - s (left) and h + s (right)
+    P_j = P_{j-1} + h_j n(mid_j)                                         centre of top bar j
+    P_{j-1} + (h_j + s_j)/2 n(mid_j),  P_{j-1} + (h_j - s_j)/2 n(mid_j)  centres of the diagonals
+
+This file says what the neck is, by its energies; `neck_closed_form` holds the same equations written out for speed.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._precision import as_float_array, float_field
+from ..math.linalg import matvec
+from ..math.materialise import materialise
+from ..math.trigonometry import sincos
+from ..mechanics import LagrangianSystem, Scene, State
+from ..mechanics.checks import known_values, require, require_finite, require_positive, require_shape
+from ..mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
+from . import neck_closed_form as closed
+
+
+class Bars(eqx.Module):
+    """The bars of the joints: uniform slender rods.
+
+    `width` b [m] of base and top bars, one number; `diagonal` L [m], `top_mass` and `diagonal_mass` [kg] of each bar: one number, or one per
+    joint from the bottom.
+    """
+
+    width: Float[Array, ""] = float_field()
+    diagonal: Float[Array, "..."] = float_field()
+    top_mass: Float[Array, "..."] = float_field()
+    diagonal_mass: Float[Array, "..."] = float_field()
+
+    def __check_init__(self):
+        require_shape("bars.width", self.width, ())
+        for name in ("width", "diagonal", "top_mass", "diagonal_mass"):
+            require_positive(f"bars.{name}", getattr(self, name))
+        b, L = known_values(self.width), known_values(self.diagonal)
+        if b is not None and L is not None:
+            require(bool(np.all(b < L)), "bars.width", b, f"less than bars.diagonal = {L}")
+
+
+class Springs(eqx.Module):
+    """Springs along both sides of every joint: `stiffness` [N/m] and `rest_length` [m], one number or one per joint."""
+
+    stiffness: Float[Array, "..."] = float_field()
+    rest_length: Float[Array, "..."] = float_field()
+
+    def __check_init__(self):
+        require_positive("springs.stiffness", self.stiffness, zero_allowed=True)
+        require_positive("springs.rest_length", self.rest_length, zero_allowed=True)
+
+
+class Neck(LagrangianSystem):
+    """A stack of X-joints with springs, tendons and motors. Start from `Neck.default(3)`.
+
+    The joints are as many as the columns of `routing`, tendons and motors as many as its rows. Coordinates: joint angles alpha, then, with
+    elastic tendons, motor angles theta [rad]. Inputs: motor torques [N m]; a pulling motor has a negative torque.
+    `gravity` [m/s^2] pulls along -y: positive for an upright neck, negative for a hanging one. `pivot_friction` [N m s/rad] acts in each of
+    the four pivots of a joint. `closed_form=False` derives the equations from the energies instead of using their written-out form.
+    """
+
+    bars: Bars
+    springs: Springs
+    motors: Motors
+    tendon: ElasticTendon | RigidTendon
+    routing: Routing
+    pivot_friction: Float[Array, ""] = float_field(default=0.0)
+    gravity: Float[Array, ""] = float_field(default=9.81)
+    closed_form: bool = eqx.field(static=True, default=True)
+
+    default_integrator = "linearly_implicit_euler"
+    default_dt = 2e-3
+
+    def __check_init__(self):
+        n, k = self.n_joints, self.n_tendons
+        for field, value, size in (
+            ("bars.diagonal", self.bars.diagonal, n),
+            ("bars.top_mass", self.bars.top_mass, n),
+            ("bars.diagonal_mass", self.bars.diagonal_mass, n),
+            ("springs.stiffness", self.springs.stiffness, n),
+            ("springs.rest_length", self.springs.rest_length, n),
+            ("motors.inertia", self.motors.inertia, k),
+            ("motors.drum_radius", self.motors.drum_radius, k),
+            ("motors.gear_ratio", self.motors.gear_ratio, k),
+            ("motors.dry_friction", self.motors.dry_friction, k),
+            ("motors.friction_slope", self.motors.friction_slope, k),
+        ):
+            require_shape(field, value, (), (size,))
+        if isinstance(self.tendon, ElasticTendon):
+            require_shape("tendon.stiffness", self.tendon.stiffness, (), (k,))
+            require_shape("tendon.damping", self.tendon.damping, (), (k,))
+        else:
+            require(isinstance(self.tendon, RigidTendon), "tendon", self.tendon, "an ElasticTendon or a RigidTendon")
+        require_shape("pivot_friction", self.pivot_friction, ())
+        require_positive("pivot_friction", self.pivot_friction, zero_allowed=True)
+        require_shape("gravity", self.gravity, ())
+        require_finite("gravity", self.gravity)
+
+    @classmethod
+    def default(
+        cls,
+        joints: int = 3,
+        *,
+        tendon: ElasticTendon | RigidTendon | None = None,
+        routing: str | Routing = "single",
+        closed_form: bool = True,
+    ) -> "Neck":
+        """The robot of the paper (3 or 4 joints; other numbers repeat its proportions), with elastic tendons unless told otherwise.
+
+        The rotor inertia is not in the paper.
+        """
+        require(isinstance(joints, int) and joints >= 1, "joints", joints, "a whole number >= 1")
+        stiffness = {3: [600.0, 600.0, 200.0], 4: [800.0, 600.0, 200.0, 200.0]}
+        graded = np.linspace(200.0 * joints, 200.0, joints)
+        return cls(
+            bars=Bars(width=0.05, diagonal=0.1, top_mass=0.032, diagonal_mass=0.064),
+            springs=Springs(stiffness=stiffness.get(joints, graded), rest_length=0.046),
+            motors=Motors(inertia=5e-5, drum_radius=0.02, gear_ratio=25.0, dry_friction=0.008, friction_slope=0.5),
+            tendon=ElasticTendon(stiffness=1e5, damping=100.0) if tendon is None else tendon,
+            routing=Routing.named(routing, joints) if isinstance(routing, str) else routing,
+            pivot_friction=1e-3,
+            closed_form=closed_form,
+        )
+
+    # --- sizes and names -----------------------------------------------------------------------------------------
+    @property
+    def n_joints(self) -> int:
+        return self.routing.left.shape[1]
+
+    @property
+    def n_tendons(self) -> int:
+        return self.routing.left.shape[0]
+
+    @property
+    def elastic(self) -> bool:
+        return isinstance(self.tendon, ElasticTendon)
+
+    @property
+    def coordinate_names(self):
+        joints = tuple(f"alpha_{j + 1}" for j in range(self.n_joints))
+        motors = tuple(f"theta_{k + 1}" for k in range(self.n_tendons))
+        return joints + motors if self.elastic else joints
+
+    @property
+    def input_names(self):
+        return tuple(f"torque_{k + 1}" for k in range(self.n_tendons))
+
+    def split(self, x):
+        """Joint part and motor part of a coordinate or velocity vector; the latter is empty with rigid tendons."""
+        return x[: self.n_joints], x[self.n_joints :]
+
+    # --- geometry --------------------------------------------------------------------------------------------------
+    def joint_shape(self, alpha):
+        """Height h and half side difference s of each joint [m], shape (n_joints,) each."""
+        sine, cosine = materialise(sincos(0.5 * alpha))
+        b = self.bars.width
+        return jnp.sqrt(self.bars.diagonal**2 - b * b * cosine * cosine), b * sine
+
+    def centres(self, alpha):
+        """Centres of the top bars, of diagonals AD and of diagonals BC [m]: three arrays of shape (2, n_joints)."""
+        h, s = self.joint_shape(alpha)
+        sine, cosine = materialise(sincos(matvec(closed.MID(self.n_joints), alpha)))
+        n = jnp.stack([-sine, cosine])
+        links = materialise(h * n)
+        below = jnp.sum(links[:, None, :] * np.tril(np.ones((self.n_joints, self.n_joints)), -1), axis=2)
+        return below + links, below + 0.5 * (h + s) * n, below + 0.5 * (h - s) * n
+
+    def tendon_length(self, alpha):
+        """Length of each tendon beyond that at alpha = 0 [m], shape (n_tendons,)."""
+        h, s = self.joint_shape(alpha)
+        h0 = jnp.sqrt(self.bars.diagonal**2 - self.bars.width**2)
+        return matvec(self.routing.left, h - s - h0) + matvec(self.routing.right, h + s - h0)
+
+    def motor_angle(self, q):
+        """theta [rad], shape (n_tendons,): a coordinate, or with rigid tendons a function of the joint angles."""
+        alpha, theta = self.split(q)
+        return theta if self.elastic else self.tendon_length(alpha) / self.motors.travel
+
+    def elongation(self, q):
+        """Stretch of each tendon [m], shape (n_tendons,)."""
+        alpha, theta = self.split(q)
+        return self.tendon_length(alpha) - self.motors.travel * theta
+
+    # --- energies --------------------------------------------------------------------------------------------------
+    def inertial_coordinates(self, q):
+        alpha, _ = self.split(q)
+        top, ad, bc = self.centres(alpha)
+        angle = matvec(np.tril(np.ones((self.n_joints, self.n_joints))), alpha)
+        # angle of diagonal AD to the base bar: alpha/2 + arccos(b/L cos(alpha/2)); of BC: alpha/2 + pi - the same
+        _, cosine = sincos(0.5 * alpha)
+        beta = jnp.arccos(self.bars.width / self.bars.diagonal * cosine)
+        middle = angle - 0.5 * alpha
+        return jnp.concatenate(
+            [top.ravel(), ad.ravel(), bc.ravel(), angle, middle + beta, middle - beta, self.motor_angle(q)]
+        )
+
+    def inertial_weights(self):
+        n = self.n_joints
+        m_t, m_d = (jnp.broadcast_to(m, (n,)) for m in (self.bars.top_mass, self.bars.diagonal_mass))
+        inertia_t = m_t * self.bars.width**2 / 12.0
+        inertia_d = m_d * self.bars.diagonal**2 / 12.0
+        rotor = jnp.broadcast_to(self.motors.inertia, (self.n_tendons,))
+        return jnp.concatenate([m_t, m_t, m_d, m_d, m_d, m_d, inertia_t, inertia_d, inertia_d, rotor])
+
+    def potential_energy(self, q):
+        alpha, _ = self.split(q)
+        top, ad, bc = self.centres(alpha)
+        h, s = self.joint_shape(alpha)
+        weight = jnp.sum(self.bars.top_mass * top[1] + self.bars.diagonal_mass * (ad[1] + bc[1]))
+        k, rest = self.springs.stiffness, self.springs.rest_length
+        spring = 0.5 * jnp.sum(k * ((h - s - rest) ** 2 + (h + s - rest) ** 2))
+        stretch = 0.5 * jnp.sum(self.tendon.stiffness * self.elongation(q) ** 2) if self.elastic else 0.0  # pyright: ignore
+        return self.gravity * weight + spring + stretch
+
+    def dissipation(self, q, v):
+        alpha, rate = self.split(q)[0], self.split(v)[0]
+        h, s = self.joint_shape(alpha)
+        # the four pivots of a joint turn at phi', psi', -psi', -phi' times the joint rate, phi' = (h + s)/2h, psi' = (h - s)/2h
+        pivots = 0.5 * self.pivot_friction * jnp.sum((1.0 + (s / h) ** 2) * rate**2)
+        if not self.elastic:
+            return pivots
+        stretching = jax.jvp(self.elongation, (q,), (v,))[1]
+        return pivots + 0.5 * jnp.sum(self.tendon.damping * stretching**2)  # pyright: ignore
+
+    def applied_force(self, t, q, v, u):
+        return self._motor_torque_to_force(q, u)
+
+    def held(self, t, q, v):
+        """Dry friction torque in the motors [N m], shape (n_tendons,)."""
+        return -self.motors.friction_torque(self.motor_rate(q, v))
+
+    def held_force(self, t, q, held):
+        return closed.motor_force(self, q, held) if self.closed_form else self._motor_torque_to_force(q, held)
+
+    def motor_rate(self, q, v):
+        """d(theta)/dt [rad/s], shape (n_tendons,)."""
+        if self.elastic:
+            return self.split(v)[1]
+        return closed.rigid_motor_rate(self, q, v) if self.closed_form else jax.jvp(self.motor_angle, (q,), (v,))[1]
+
+    def _motor_torque_to_force(self, q, torque):
+        return jax.vjp(self.motor_angle, q)[1](torque)[0]
+
+    # --- the same, written out -------------------------------------------------------------------------------------
+    def mass_matrix(self, q):
+        return closed.mass_matrix(self, q) if self.closed_form else super().mass_matrix(q)
+
+    def force(self, t, q, v, u):
+        return closed.force(self, q, v, u) if self.closed_form else super().force(t, q, v, u)
+
+    def acceleration(self, t, q, v, u):
+        if self.closed_form:
+            return closed.acceleration(self, q, v, u, self.held(t, q, v))
+        return super().acceleration(t, q, v, u)
+
+    def linearise(self, t, q, v, u):
+        if self.closed_form:
+            return closed.linearise(self, q, v, u, self.held(t, q, v))
+        return super().linearise(t, q, v, u)
+
+    # --- what people look at -----------------------------------------------------------------------------------------
+    def tension(self, t, q, v, u):
+        """Tension of each tendon [N], shape (n_tendons,); with rigid tendons from the equation of its motor."""
+        if isinstance(self.tendon, ElasticTendon):
+            stretching = jax.jvp(self.elongation, (q,), (v,))[1]
+            return self.tendon.stiffness * self.elongation(q) + self.tendon.damping * stretching
+        first = lambda q: jax.jvp(self.motor_angle, (q,), (v,))[1]
+        a = self.acceleration(t, q, v, u)
+        rotor = jax.jvp(self.motor_angle, (q,), (a,))[1] + jax.jvp(first, (q,), (v,))[1]
+        return (self.motors.inertia * rotor - u - self.held(t, q, v)) / self.motors.travel
+
+    def outputs(self, t, q, v, u, multipliers):
+        alpha, _ = self.split(q)
+        top, _, _ = self.centres(alpha)
+        elongation = self.elongation(q) if self.elastic else jnp.zeros(self.n_tendons, q.dtype)
+        return {
+            "tension": self.tension(t, q, v, u),
+            "elongation": elongation,
+            "motor_position": self.motor_angle(q),
+            "tip_position": top[:, -1],
+            "tip_angle": jnp.sum(alpha),
+        }
+
+    def warnings(self, outputs):
+        return {"tendon_in_compression": outputs["tension"] < 0.0}
+
+    def valid(self, t, q, v):
+        """At |alpha| = pi a joint folds flat and the linkage is singular."""
+        return jnp.max(jnp.abs(self.split(q)[0])) < jnp.pi
+
+    def geometry(self, t, q):
+        return _geometry(self, self.split(q)[0])
+
+    def default_state(self):
+        """Upright at rest; elastic tendons carry 20 N each."""
+        return self.state_at(jnp.zeros(self.n_joints), tension=jnp.full(self.n_tendons, 20.0))
+
+    def state_at(self, alpha, rate=None, tension=None) -> State:
+        """The state with joint angles `alpha` and rates, shape (n_joints,), and, with elastic tendons, the given tensions [N], shape (n_tendons,),
+        the motors moving with the joints."""
+        alpha = as_float_array(alpha)
+        rate = jnp.zeros_like(alpha) if rate is None else as_float_array(rate)
+        require_shape("alpha", alpha, (self.n_joints,))
+        require_shape("rate", rate, (self.n_joints,))
+        if not isinstance(self.tendon, ElasticTendon):
+            return State(alpha, rate)
+        tension = jnp.zeros(self.n_tendons, alpha.dtype) if tension is None else as_float_array(tension)
+        require_shape("tension", tension, (self.n_tendons,))
+        length, speed = jax.jvp(self.tendon_length, (alpha,), (rate,))
+        theta = (length - tension / self.tendon.stiffness) / self.motors.travel
+        return State(jnp.concatenate([alpha, theta]), jnp.concatenate([rate, speed / self.motors.travel]))
+
+    # --- for controllers: the structure without tendons ----------------------------------------------------------------
+    def joint_torque(self, alpha, rate, acceleration):
+        """Torque the tendons must produce for this motion [N m], shape (n_joints,): M_s a + c_s + g + pivot friction."""
+        return closed.joint_torque(self, alpha, rate, acceleration)
+
+    def length_derivatives(self, alpha):
+        """J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2 [m/rad^2], shape (n_tendons, n_joints) each (the Hessian is diagonal)."""
+        return closed.length_derivatives(self, alpha)
+
+
+def _geometry(neck: Neck, alpha) -> Scene:
+    """Bars, springs and tendons of one configuration, in the plane [m]."""
+    n = neck.n_joints
+    top, _, _ = neck.centres(alpha)
+    centre = jnp.concatenate([jnp.zeros((2, 1)), top], axis=1).T
+    angle = jnp.concatenate([jnp.zeros(1), jnp.cumsum(alpha)])
+    half = 0.5 * neck.bars.width * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    left, right = centre - half, centre + half
+    pair = lambda a, b: jnp.stack([a, b], axis=1)
+    bars = jnp.concatenate([pair(left, right), pair(left[:-1], right[1:]), pair(right[:-1], left[1:])])
+    springs = jnp.concatenate([pair(left[:-1], left[1:]), pair(right[:-1], right[1:])])
+    # A tendon is drawn a little outside the side it runs along; where it runs along neither side it follows the crossed bars.
+    outward = 1.0 + 0.16 * (jnp.arange(neck.n_tendons)[:, None, None] + 1) / neck.n_tendons
+    lefts, rights = centre - outward * half, centre + outward * half
+    on_left = neck.routing.left[:, :, None] > 0
+    on_right = neck.routing.right[:, :, None] > 0
+    # joint by joint: entry and exit point of each tendon
+    entry = jnp.where(on_left, lefts[:, :-1], rights[:, :-1])
+    leave = jnp.where(on_left, lefts[:, 1:], jnp.where(on_right, rights[:, 1:], centre[None, 1:] - 0.3 * half[None, 1:]))
+    entry = jnp.where(on_left | on_right, entry, centre[None, :-1] + 0.3 * half[None, :-1])
+    tendons = jnp.stack([entry, leave], axis=2).reshape(neck.n_tendons, 2 * n, 2)
+    # a tendon ends at the last joint along whose side it runs
+    used = (neck.routing.left + neck.routing.right) > 0
+    last = n - 1 - jnp.argmax(used[:, ::-1], axis=1)
+    index = jnp.minimum(jnp.arange(2 * n)[None], 2 * last[:, None] + 1)
+    tendons = jnp.take_along_axis(tendons, index[:, :, None], axis=1)
+    return Scene({"spring": springs, "tendon": tendons, "bar": bars}, {"pivot": jnp.concatenate([left, right])})

@@ -1,0 +1,77 @@
+"""Two machines for teaching and testing: a mass on a spring, and a pendulum."""
+
+import jax.numpy as jnp
+
+from .._precision import float_field
+from ..mechanics import LagrangianSystem, Scene, State
+from ..mechanics.checks import require_positive
+
+
+class Oscillator(LagrangianSystem):
+    """`mass` [kg] on a spring of `stiffness` [N/m] with a dashpot of `damping` [N s/m]; input: a force [N]."""
+
+    mass: jnp.ndarray = float_field(default=1.0)
+    stiffness: jnp.ndarray = float_field(default=1.0)
+    damping: jnp.ndarray = float_field(default=0.0)
+
+    def __check_init__(self):
+        require_positive("mass", self.mass)
+        require_positive("stiffness", self.stiffness)
+
+    # Constant mass; a splitting method kicks with the velocity it has, which is exact only without damping.
+    separable = True
+    coordinate_names = ("x",)
+    input_names = ("force",)
+
+    def inertial_coordinates(self, q):
+        return q
+
+    def inertial_weights(self):
+        return self.mass[None]
+
+    def potential_energy(self, q):
+        return 0.5 * self.stiffness * q[0] ** 2
+
+    def dissipation(self, q, v):
+        return 0.5 * self.damping * v[0] ** 2
+
+    def applied_force(self, t, q, v, u):
+        return u
+
+    def default_state(self):
+        return State(jnp.ones(1), jnp.zeros(1))
+
+
+class Pendulum(LagrangianSystem):
+    """A point `mass` [kg] on a massless rod of `length` [m], angle counter-clockwise from hanging [rad]; input: a torque [N m]."""
+
+    mass: jnp.ndarray = float_field(default=1.0)
+    length: jnp.ndarray = float_field(default=1.0)
+    gravity: jnp.ndarray = float_field(default=9.81)
+
+    def __check_init__(self):
+        require_positive("mass", self.mass)
+        require_positive("length", self.length)
+
+    separable = True
+    coordinate_names = ("angle",)
+    input_names = ("torque",)
+
+    def inertial_coordinates(self, q):
+        return self.length * jnp.stack([jnp.sin(q[0]), -jnp.cos(q[0])])
+
+    def inertial_weights(self):
+        return jnp.stack([self.mass, self.mass])
+
+    def potential_energy(self, q):
+        return -self.mass * self.gravity * self.length * jnp.cos(q[0])
+
+    def applied_force(self, t, q, v, u):
+        return u
+
+    def geometry(self, t, q):
+        tip = self.inertial_coordinates(q)
+        return Scene({"bar": jnp.stack([jnp.zeros(2), tip])[None]}, {"mass": tip[None]})
+
+    def default_state(self):
+        return State(jnp.ones(1), jnp.zeros(1))

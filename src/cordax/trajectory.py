@@ -1,0 +1,168 @@
+"""The result of a simulation."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from ._results import RESULTS
+from .mechanics import System
+
+
+class Trajectory(eqx.Module):
+    """Stored instants of a run. Arrays have a leading time axis of length k; in a batch, one more before it.
+
+    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m); `outputs` named quantities of the machine
+    (k, ...); `warnings` the first stored time [s] at which each named condition of the machine held, inf if never; `result` how the run
+    ended and `failure_time` [s] the end of the step at which it failed (inf if it did not; later states repeat the last good one).
+    """
+
+    t: Float[Array, " k"]
+    q: Float[Array, "k n_q"]
+    v: Float[Array, "k n_v"]
+    u: Float[Array, "k n_u"]
+    multipliers: Float[Array, "k m"]
+    outputs: dict[str, Float[Array, "k ..."]]
+    warnings: dict[str, Float[Array, ""]]
+    result: RESULTS
+    failure_time: Float[Array, ""]
+    system: System | None
+
+    def __getitem__(self, name: str):
+        """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` + name."""
+        if name in self.outputs:
+            return self.outputs[name]
+        if self.system is not None:
+            for names, values, prefix in (
+                (self.system.coordinate_names, self.q, ""),
+                (self.system.velocity_names, self.v, "d_"),
+                (self.system.input_names, self.u, ""),
+            ):
+                if name.startswith(prefix) and name.removeprefix(prefix) in names:
+                    return values[..., names.index(name.removeprefix(prefix))]
+        raise KeyError(f"trajectory has no {name!r}; it has {', '.join(self.names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything that can be asked for by name."""
+        if self.system is None:
+            return tuple(self.outputs)
+        s = self.system
+        rates = tuple("d_" + n for n in s.velocity_names)
+        return (*s.coordinate_names, *rates, *s.input_names, *self.outputs)
+
+    @property
+    def succeeded(self):
+        return self.result == RESULTS.successful
+
+    def energy(self) -> dict[str, Float[Array, " k"]]:
+        """Kinetic, potential and total energy [J], shape (k,) each."""
+        system = self._known_system("energy")
+        kinetic = jax.vmap(system.kinetic_energy)(self.q, self.v)
+        potential = jax.vmap(system.potential_energy)(self.q)
+        return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
+
+    def drift(self) -> Float[Array, " k"]:
+        """Largest constraint violation at each instant, shape (k,); zero for machines without constraints."""
+        system = self._known_system("drift")
+        phi = jax.vmap(system.constraint)(self.t, self.q)
+        return jax.numpy.max(jax.numpy.abs(phi), axis=1, initial=0.0)
+
+    def summary(self) -> str:
+        """What happened, in a few lines."""
+        machine = type(self.system).__name__ if self.system is not None else "machine"
+        t = np.asarray(self.t)
+        lines = [f"{machine}: {t[0]:g} to {t[-1]:g} s, {len(t)} stored instants"]
+        if bool(self.succeeded):
+            lines.append("finished")
+        else:
+            lines.append(f"failed at t = {float(self.failure_time):g} s: {RESULTS[self.result]}")
+        lines += [
+            f"warning: {name.replace('_', ' ')} from t = {float(time):g} s"
+            for name, time in self.warnings.items()
+            if np.isfinite(time)
+        ]
+        return "\n".join(lines)
+
+    def to_xarray(self):
+        """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` (needs the `data` extra)."""
+        import xarray as xr
+
+        system = self._known_system("to_xarray")
+        data = {
+            "q": (("time", "coordinate"), np.asarray(self.q)),
+            "v": (("time", "velocity"), np.asarray(self.v)),
+            "u": (("time", "input"), np.asarray(self.u)),
+        }
+        for name, values in self.outputs.items():
+            axes = tuple(f"{name}_{i}" for i in range(values.ndim - 1))
+            data[name] = (("time", *axes), np.asarray(values))
+        labels = {
+            "time": np.asarray(self.t),
+            "coordinate": list(system.coordinate_names),
+            "velocity": list(system.velocity_names),
+            "input": list(system.input_names),
+        }
+        attributes = {"machine": type(system).__name__, "result": RESULTS[self.result] or "successful"}
+        return xr.Dataset(data, coords=labels, attrs=attributes)
+
+    def save(self, path: str | Path) -> Path:
+        """Write every number to `path` (NumPy `.npz`), exactly. The file appears complete or not at all."""
+        path = Path(path).with_suffix(".npz")
+        arrays = {f: np.asarray(getattr(self, f)) for f in _ARRAYS}
+        arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
+        arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
+        arrays["result"] = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
+        about = {"machine": type(self.system).__name__, "format": 1}
+        arrays["about"] = np.asarray(json.dumps(about))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez_compressed(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return path
+
+    @staticmethod
+    def load(path: str | Path, system: System | None = None) -> "Trajectory":
+        """Read what `save` wrote. Pass the machine to have names, energies and pictures again."""
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(str(file["about"]))
+            if system is not None and type(system).__name__ != about["machine"]:
+                raise ValueError(
+                    f"system: got {type(system).__name__}, but {path} holds a trajectory of {about['machine']}"
+                )
+            read = lambda prefix: {
+                name.removeprefix(prefix): jax.numpy.asarray(file[name])
+                for name in file.files
+                if name.startswith(prefix)
+            }
+            arrays = {name: jax.numpy.asarray(file[name]) for name in _ARRAYS}
+            code = jax.numpy.asarray(file["result"])
+            result = RESULTS.successful
+            result = eqx.tree_at(lambda r: r._value, result, code)  # pyright: ignore
+            return Trajectory(
+                **arrays,
+                outputs=read("outputs/"),
+                warnings=read("warnings/"),
+                result=result,
+                system=system,
+            )
+
+    def _known_system(self, what: str) -> System:
+        if self.system is None:
+            raise ValueError(f"{what} needs the machine: load with Trajectory.load(path, system)")
+        return self.system
+
+
+_ARRAYS = ("t", "q", "v", "u", "multipliers", "failure_time")
