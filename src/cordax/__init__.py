@@ -9,6 +9,7 @@ from ._precision import float_field as float_field  # noqa: E402
 from ._results import RESULTS as RESULTS  # noqa: E402
 from ._xla import enable_cache as enable_cache  # noqa: E402
 from ._xla import hoisting_active as hoisting_active  # noqa: E402
+from .batch import simulate_batch as simulate_batch  # noqa: E402
 from .formulations import Dynamics as Dynamics  # noqa: E402
 from .formulations import Formulation as Formulation  # noqa: E402
 from .formulations import Minimal as Minimal  # noqa: E402
@@ -32,6 +33,9 @@ from .mechanics import State as State  # noqa: E402
 from .mechanics import System as System  # noqa: E402
 from .simulate import SimulationError as SimulationError  # noqa: E402
 from .simulate import simulate as simulate  # noqa: E402
+from .statics import equilibrium as equilibrium  # noqa: E402
+from .statics import modes as modes  # noqa: E402
+from .statics import step_limit as step_limit  # noqa: E402
 from .trajectory import Trajectory as Trajectory  # noqa: E402
 
 __version__ = "0.1.0"

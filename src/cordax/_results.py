@@ -22,9 +22,5 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
         "The constraints drifted further than allowed. Try a smaller dt, stronger stabilisation or a "
         "projected formulation."
     )
-    singular_constraints = (
-        "The constraint Jacobian lost rank. Remove redundant constraints or use a formulation that accepts them."
-    )
-    qp_infeasible = (
-        "No cable tensions within the bounds produce the wanted force. Relax the tension bounds or change the motion."
-    )
+    singular_constraints = "The constraint Jacobian lost rank. Remove redundant constraints or use a formulation that accepts them."
+    qp_infeasible = "No cable tensions within the bounds produce the wanted force. Relax the tension bounds or change the motion."

@@ -78,7 +78,9 @@ def simulate(
         integrator.check(dynamics)
         controller = as_controller(control, machine, state.q.dtype)
         memory = controller.init(state) if memory is None else memory
-        run = _Run(dynamics, integrator, controller, adjoint, save_every, _hold(controller, memory, dt))
+        run = _Run(
+            dynamics, integrator, controller, adjoint, save_every, _hold(controller, memory, dt)
+        )
         state = formulation.enter(machine, as_float_array(time), state)
         n_saves = round((end - time) / dt) // save_every
         part, state, memory = _advance(run, state, memory, time, dt, n_saves, progress)
@@ -96,7 +98,9 @@ class _Run(eqx.Module):
     controller: Controller
     adjoint: str = eqx.field(static=True)
     save_every: int = eqx.field(static=True)
-    hold: int = eqx.field(static=True)  # steps between two calls of a sampled controller; 0: not sampled
+    hold: int = eqx.field(
+        static=True
+    )  # steps between two calls of a sampled controller; 0: not sampled
 
 
 class _HeldInput(eqx.Module):
@@ -123,11 +127,11 @@ def _integrate(run: _Run, state, memory, t0, dt, n_saves: int):
         return _integrate_diffrax(run, state, t0, dt, n_saves)
     system = run.dynamics.system
     continuous = _ContinuousInput(run.controller)
-    first_input = (
-        _HeldInput(run.controller(t0, state, memory)[0]) if run.hold else continuous
-    )
+    first_input = _HeldInput(run.controller(t0, state, memory)[0]) if run.hold else continuous
     carry0 = run.integrator.init(run.dynamics, t0, state, first_input)
-    held0 = jax.tree.map(jnp.zeros_like, first_input.u) if isinstance(first_input, _HeldInput) else None
+    held0 = (
+        jax.tree.map(jnp.zeros_like, first_input.u) if isinstance(first_input, _HeldInput) else None
+    )
 
     def step(carry, i):
         state, memory, held, inner, code, failure = carry
@@ -144,7 +148,9 @@ def _integrate(run: _Run, state, memory, t0, dt, n_saves: int):
         new = run.dynamics.formulation.project(system, t + dt, new)
         finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.v])))
         valid = jnp.asarray(system.valid(t + dt, new.q, new.v))
-        worst = jnp.where(finite, jnp.where(valid, jnp.where(solved, _GOOD, _UNSOLVED), _RUNAWAY), _NONFINITE)
+        worst = jnp.where(
+            finite, jnp.where(valid, jnp.where(solved, _GOOD, _UNSOLVED), _RUNAWAY), _NONFINITE
+        )
         alive = code == _GOOD
         failure = jnp.where(alive & (worst != _GOOD), t + dt, failure)
         code = jnp.where(alive, worst, code)
@@ -180,7 +186,9 @@ def _integrate(run: _Run, state, memory, t0, dt, n_saves: int):
 
 def _integrate_diffrax(run: _Run, state, t0, dt, n_saves: int):
     assert isinstance(run.integrator, Diffrax)
-    adjoint = diffrax.ForwardMode() if run.adjoint == "forward" else diffrax.RecursiveCheckpointAdjoint()
+    adjoint = (
+        diffrax.ForwardMode() if run.adjoint == "forward" else diffrax.RecursiveCheckpointAdjoint()
+    )
     t = t0 + jnp.arange(n_saves + 1) * (run.save_every * dt)
     u = _ContinuousInput(run.controller)
     (q, v), finite, result = run.integrator.solve(run.dynamics, t, dt, state, u, adjoint)
@@ -191,7 +199,9 @@ def _integrate_diffrax(run: _Run, state, t0, dt, n_saves: int):
     code = jnp.where(jnp.any(bad), jnp.where(finite[first], _RUNAWAY, _NONFINITE), _GOOD)
     failure = jnp.where(code == _GOOD, jnp.inf, t[first])
     # rows after the failure repeat the last good one, as with a fixed step
-    row = jnp.where(code == _GOOD, jnp.arange(n_saves + 1), jnp.minimum(jnp.arange(n_saves + 1), first - 1))
+    row = jnp.where(
+        code == _GOOD, jnp.arange(n_saves + 1), jnp.minimum(jnp.arange(n_saves + 1), first - 1)
+    )
     states = State(q[row], v[row])
     inputs = jax.vmap(lambda t, s: run.controller(t, s, ())[0])(t, states)
     trajectory = _trajectory(run.dynamics, t, states, inputs, code, failure)
@@ -216,17 +226,27 @@ def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
     within = t < failure
     first = lambda b: jnp.where(jnp.any(b & within), t[jnp.argmax(b & within)], jnp.inf)
     result = RESULTS.successful
-    for value, name in ((_NONFINITE, "nonfinite_state"), (_RUNAWAY, "runaway_state"), (_UNSOLVED, "newton_not_converged")):
+    for value, name in (
+        (_NONFINITE, "nonfinite_state"),
+        (_RUNAWAY, "runaway_state"),
+        (_UNSOLVED, "newton_not_converged"),
+    ):
         result = RESULTS.where(code == value, getattr(RESULTS, name), result)
     warnings = {name: first(b) for name, b in bad.items()}
-    return Trajectory(t, states.q, states.v, u, multipliers, outputs, warnings, result, failure, system)
+    return Trajectory(
+        t, states.q, states.v, u, multipliers, outputs, warnings, result, failure, system
+    )
 
 
 def _advance(run: _Run, state, memory, t0, dt, n_saves, progress):
     """One phase, in pieces when a progress bar is wanted: the compiled loop itself never calls back."""
     time, step = as_float_array(t0), as_float_array(dt)
     traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((run, state)))
-    pieces = _pieces(n_saves) if progress and not traced and not isinstance(run.integrator, Diffrax) else 1
+    pieces = (
+        _pieces(n_saves)
+        if progress and not traced and not isinstance(run.integrator, Diffrax)
+        else 1
+    )
     if pieces == 1:
         return _integrate(run, state, memory, time, step, n_saves)
     from tqdm.auto import tqdm
@@ -289,26 +309,51 @@ def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
 def _phases(system, duration, t0) -> list[tuple[System, float]]:
     if isinstance(system, System):
         require(duration is not None, "duration", duration, "the simulated time in seconds")
-        require(_is_number(duration) and duration > 0 and math.isfinite(duration), "duration", duration, "a finite time > 0 s")  # pyright: ignore
+        require(
+            _is_number(duration) and duration > 0 and math.isfinite(duration),
+            "duration",
+            duration,
+            "a finite time > 0 s",
+        )  # pyright: ignore
         return [(system, t0 + duration)]  # pyright: ignore
     require(duration is None, "duration", duration, "None when phases give the times")
     phases = list(system)
     ok = bool(phases) and all(len(p) == 2 and isinstance(p[0], System) for p in phases)
     require(ok, "system", system, "a System or a list of (System, end time)")
     times = [t0, *(end for _, end in phases)]
-    require(all(a < b for a, b in zip(times, times[1:], strict=False)), "system", times, "phase times that increase")
+    require(
+        all(a < b for a, b in zip(times, times[1:], strict=False)),
+        "system",
+        times,
+        "phase times that increase",
+    )
     return phases
 
 
 def _check_times(dt, save_every, phases, t0) -> None:
-    require(_is_number(dt) and math.isfinite(dt) and dt > 0, "dt", dt, "a finite step > 0 s, known outside of jit")
-    require(isinstance(save_every, int) and save_every >= 1, "save_every", save_every, "a whole number >= 1")
+    require(
+        _is_number(dt) and math.isfinite(dt) and dt > 0,
+        "dt",
+        dt,
+        "a finite step > 0 s, known outside of jit",
+    )
+    require(
+        isinstance(save_every, int) and save_every >= 1,
+        "save_every",
+        save_every,
+        "a whole number >= 1",
+    )
     start = t0
     for _, end in phases:
         steps = (end - start) / dt
         whole = abs(steps - round(steps)) < 1e-6 * max(1.0, steps) and round(steps) >= 1
         require(whole, "duration", f"{end - start:g} s at dt = {dt:g} s", "a whole number of steps")
-        require(round(steps) % save_every == 0, "save_every", save_every, f"a divisor of the {round(steps)} steps")
+        require(
+            round(steps) % save_every == 0,
+            "save_every",
+            save_every,
+            f"a divisor of the {round(steps)} steps",
+        )
         start = end
 
 
@@ -325,7 +370,12 @@ def _resolve_integrator(integrator, system: System) -> Integrator:
     if isinstance(name, str):
         require_known("integrator", name, BY_NAME)
         return BY_NAME[name]()
-    require(isinstance(name, Integrator), "integrator", name, "an Integrator or one of " + ", ".join(BY_NAME))
+    require(
+        isinstance(name, Integrator),
+        "integrator",
+        name,
+        "an Integrator or one of " + ", ".join(BY_NAME),
+    )
     return name
 
 
@@ -335,7 +385,9 @@ def _hold(controller: Controller, memory, dt) -> int:
     if controller.period is None:
         return 1 if has_memory else 0
     period = known_values(controller.period)
-    require(period is not None, "control.period", controller.period, "a number known outside of jit")
+    require(
+        period is not None, "control.period", controller.period, "a number known outside of jit"
+    )
     steps = float(period) / dt  # pyright: ignore
     require(
         abs(steps - round(steps)) < 1e-6 and round(steps) >= 1,

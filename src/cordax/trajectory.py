@@ -108,7 +108,10 @@ class Trajectory(eqx.Module):
             "velocity": list(system.velocity_names),
             "input": list(system.input_names),
         }
-        attributes = {"machine": type(system).__name__, "result": RESULTS[self.result] or "successful"}
+        attributes = {
+            "machine": type(system).__name__,
+            "result": RESULTS[self.result] or "successful",
+        }
         return xr.Dataset(data, coords=labels, attrs=attributes)
 
     def save(self, path: str | Path) -> Path:

@@ -13,7 +13,9 @@ class Formulation(eqx.Module):
         """Raise `ValueError` if the system cannot be treated this way."""
         raise NotImplementedError
 
-    def acceleration(self, system: System, t, q, v, u) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+    def acceleration(
+        self, system: System, t, q, v, u
+    ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
         """Acceleration, shape (n_v,), and multipliers, shape (m,)."""
         raise NotImplementedError
 

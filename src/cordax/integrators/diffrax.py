@@ -25,7 +25,9 @@ class Diffrax(Integrator):
     def check(self, dynamics):
         super().check(dynamics)
         symplectic = (diffrax.SemiImplicitEuler, diffrax.LeapfrogMidpoint, diffrax.ReversibleHeun)
-        if isinstance(self.solver, symplectic) and not isinstance(self.controller, diffrax.ConstantStepSize):
+        if isinstance(self.solver, symplectic) and not isinstance(
+            self.controller, diffrax.ConstantStepSize
+        ):
             raise ValueError(
                 f"integrator: {type(self.solver).__name__} keeps its structure only with a constant step, "
                 f"got controller {type(self.controller).__name__}; use diffrax.ConstantStepSize()"

@@ -29,7 +29,11 @@ class _Implicit(Integrator):
 
         tolerance = self.tolerance if v.dtype == jnp.float64 else 1e-5
         w, solved = newton(
-            residual, v, (dynamics, t, h, q, v, u), tolerance=tolerance, max_iterations=self.max_iterations
+            residual,
+            v,
+            (dynamics, t, h, q, v, u),
+            tolerance=tolerance,
+            max_iterations=self.max_iterations,
         )
         return Step(State(dynamics.retract(q, dt * w), v + (w - v) / self.abscissa), carry, solved)
 

@@ -16,7 +16,9 @@ class RK4(Integrator):
         q, v = state.q, state.v
 
         def slope(time, q, v):
-            return materialise((dynamics.rate(q, v), dynamics.acceleration(time, q, v, u(time, q, v))))
+            return materialise(
+                (dynamics.rate(q, v), dynamics.acceleration(time, q, v, u(time, q, v)))
+            )
 
         q1, v1 = slope(t, q, v)
         q2, v2 = slope(t + 0.5 * dt, q + 0.5 * dt * q1, v + 0.5 * dt * v1)

@@ -6,4 +6,12 @@ from .scene import Scene
 from .state import State
 from .system import Linearisation, System
 
-__all__ = ["Controller", "LagrangianSystem", "Linearisation", "Scene", "State", "System", "as_controller"]
+__all__ = [
+    "Controller",
+    "LagrangianSystem",
+    "Linearisation",
+    "Scene",
+    "State",
+    "System",
+    "as_controller",
+]

@@ -51,7 +51,12 @@ def as_controller(control, system: System, dtype) -> Controller:
         return _Constant(jnp.zeros(system.n_u, dtype))
     if callable(control):
         return _Function(control)
-    require(hasattr(control, "__len__") or hasattr(control, "shape"), "control", control, "a Controller, a function or an array")
+    require(
+        hasattr(control, "__len__") or hasattr(control, "shape"),
+        "control",
+        control,
+        "a Controller, a function or an array",
+    )
     u = as_float_array(control)
     require_shape("control", u, (system.n_u,))
     return _Constant(u)

@@ -60,7 +60,9 @@ class LagrangianSystem(System):
 
     def mass_matrix(self, q):
         if self._has_general_kinetic_energy:
-            return jax.jacfwd(lambda v: jax.grad(self.kinetic_energy, argnums=1)(q, v))(jnp.zeros_like(q))
+            return jax.jacfwd(lambda v: jax.grad(self.kinetic_energy, argnums=1)(q, v))(
+                jnp.zeros_like(q)
+            )
         A = materialise(jax.jacfwd(self.inertial_coordinates)(q))
         return gram(A, self.inertial_weights()[:, None] * A)
 
@@ -87,4 +89,3 @@ class LagrangianSystem(System):
     @property
     def _has_general_kinetic_energy(self) -> bool:
         return type(self).kinetic_energy is not LagrangianSystem.kinetic_energy
-

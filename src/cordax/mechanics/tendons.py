@@ -65,7 +65,12 @@ class Routing(eqx.Module):
     right: Float[Array, "k n"] = float_field()
 
     def __check_init__(self):
-        require(self.left.ndim == 2, "routing.left", f"shape {self.left.shape}", "shape (n_tendons, n_joints)")
+        require(
+            self.left.ndim == 2,
+            "routing.left",
+            f"shape {self.left.shape}",
+            "shape (n_tendons, n_joints)",
+        )
         require_shape("routing.right", self.right, self.left.shape)
 
     @classmethod

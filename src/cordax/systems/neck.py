@@ -25,7 +25,13 @@ from ..math.linalg import matvec
 from ..math.materialise import materialise
 from ..math.trigonometry import sincos
 from ..mechanics import LagrangianSystem, Scene, State
-from ..mechanics.checks import known_values, require, require_finite, require_positive, require_shape
+from ..mechanics.checks import (
+    known_values,
+    require,
+    require_finite,
+    require_positive,
+    require_shape,
+)
 from ..mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from . import neck_closed_form as closed
 
@@ -102,7 +108,12 @@ class Neck(LagrangianSystem):
             require_shape("tendon.stiffness", self.tendon.stiffness, (), (k,))
             require_shape("tendon.damping", self.tendon.damping, (), (k,))
         else:
-            require(isinstance(self.tendon, RigidTendon), "tendon", self.tendon, "an ElasticTendon or a RigidTendon")
+            require(
+                isinstance(self.tendon, RigidTendon),
+                "tendon",
+                self.tendon,
+                "an ElasticTendon or a RigidTendon",
+            )
         require_shape("pivot_friction", self.pivot_friction, ())
         require_positive("pivot_friction", self.pivot_friction, zero_allowed=True)
         require_shape("gravity", self.gravity, ())
@@ -127,7 +138,13 @@ class Neck(LagrangianSystem):
         return cls(
             bars=Bars(width=0.05, diagonal=0.1, top_mass=0.032, diagonal_mass=0.064),
             springs=Springs(stiffness=stiffness.get(joints, graded), rest_length=0.046),
-            motors=Motors(inertia=5e-5, drum_radius=0.02, gear_ratio=25.0, dry_friction=0.008, friction_slope=0.5),
+            motors=Motors(
+                inertia=5e-5,
+                drum_radius=0.02,
+                gear_ratio=25.0,
+                dry_friction=0.008,
+                friction_slope=0.5,
+            ),
             tendon=ElasticTendon(stiffness=1e5, damping=100.0) if tendon is None else tendon,
             routing=Routing.named(routing, joints) if isinstance(routing, str) else routing,
             pivot_friction=1e-3,
@@ -174,7 +191,9 @@ class Neck(LagrangianSystem):
         sine, cosine = materialise(sincos(matvec(closed.MID(self.n_joints), alpha)))
         n = jnp.stack([-sine, cosine])
         links = materialise(h * n)
-        below = jnp.sum(links[:, None, :] * np.tril(np.ones((self.n_joints, self.n_joints)), -1), axis=2)
+        below = jnp.sum(
+            links[:, None, :] * np.tril(np.ones((self.n_joints, self.n_joints)), -1), axis=2
+        )
         return below + links, below + 0.5 * (h + s) * n, below + 0.5 * (h - s) * n
 
     def tendon_length(self, alpha):
@@ -203,16 +222,28 @@ class Neck(LagrangianSystem):
         beta = jnp.arccos(self.bars.width / self.bars.diagonal * cosine)
         middle = angle - 0.5 * alpha
         return jnp.concatenate(
-            [top.ravel(), ad.ravel(), bc.ravel(), angle, middle + beta, middle - beta, self.motor_angle(q)]
+            [
+                top.ravel(),
+                ad.ravel(),
+                bc.ravel(),
+                angle,
+                middle + beta,
+                middle - beta,
+                self.motor_angle(q),
+            ]
         )
 
     def inertial_weights(self):
         n = self.n_joints
-        m_t, m_d = (jnp.broadcast_to(m, (n,)) for m in (self.bars.top_mass, self.bars.diagonal_mass))
+        m_t, m_d = (
+            jnp.broadcast_to(m, (n,)) for m in (self.bars.top_mass, self.bars.diagonal_mass)
+        )
         inertia_t = m_t * self.bars.width**2 / 12.0
         inertia_d = m_d * self.bars.diagonal**2 / 12.0
         rotor = jnp.broadcast_to(self.motors.inertia, (self.n_tendons,))
-        return jnp.concatenate([m_t, m_t, m_d, m_d, m_d, m_d, inertia_t, inertia_d, inertia_d, rotor])
+        return jnp.concatenate(
+            [m_t, m_t, m_d, m_d, m_d, m_d, inertia_t, inertia_d, inertia_d, rotor]
+        )
 
     def potential_energy(self, q):
         alpha, _ = self.split(q)
@@ -221,7 +252,9 @@ class Neck(LagrangianSystem):
         weight = jnp.sum(self.bars.top_mass * top[1] + self.bars.diagonal_mass * (ad[1] + bc[1]))
         k, rest = self.springs.stiffness, self.springs.rest_length
         spring = 0.5 * jnp.sum(k * ((h - s - rest) ** 2 + (h + s - rest) ** 2))
-        stretch = 0.5 * jnp.sum(self.tendon.stiffness * self.elongation(q) ** 2) if self.elastic else 0.0  # pyright: ignore
+        stretch = (
+            0.5 * jnp.sum(self.tendon.stiffness * self.elongation(q) ** 2) if self.elastic else 0.0
+        )  # pyright: ignore
         return self.gravity * weight + spring + stretch
 
     def dissipation(self, q, v):
@@ -242,13 +275,21 @@ class Neck(LagrangianSystem):
         return -self.motors.friction_torque(self.motor_rate(q, v))
 
     def held_force(self, t, q, held):
-        return closed.motor_force(self, q, held) if self.closed_form else self._motor_torque_to_force(q, held)
+        return (
+            closed.motor_force(self, q, held)
+            if self.closed_form
+            else self._motor_torque_to_force(q, held)
+        )
 
     def motor_rate(self, q, v):
         """d(theta)/dt [rad/s], shape (n_tendons,)."""
         if self.elastic:
             return self.split(v)[1]
-        return closed.rigid_motor_rate(self, q, v) if self.closed_form else jax.jvp(self.motor_angle, (q,), (v,))[1]
+        return (
+            closed.rigid_motor_rate(self, q, v)
+            if self.closed_form
+            else jax.jvp(self.motor_angle, (q,), (v,))[1]
+        )
 
     def _motor_torque_to_force(self, q, torque):
         return jax.vjp(self.motor_angle, q)[1](torque)[0]
@@ -316,11 +357,15 @@ class Neck(LagrangianSystem):
         require_shape("rate", rate, (self.n_joints,))
         if not isinstance(self.tendon, ElasticTendon):
             return State(alpha, rate)
-        tension = jnp.zeros(self.n_tendons, alpha.dtype) if tension is None else as_float_array(tension)
+        tension = (
+            jnp.zeros(self.n_tendons, alpha.dtype) if tension is None else as_float_array(tension)
+        )
         require_shape("tension", tension, (self.n_tendons,))
         length, speed = jax.jvp(self.tendon_length, (alpha,), (rate,))
         theta = (length - tension / self.tendon.stiffness) / self.motors.travel
-        return State(jnp.concatenate([alpha, theta]), jnp.concatenate([rate, speed / self.motors.travel]))
+        return State(
+            jnp.concatenate([alpha, theta]), jnp.concatenate([rate, speed / self.motors.travel])
+        )
 
     # --- for controllers: the structure without tendons ----------------------------------------------------------------
     def joint_torque(self, alpha, rate, acceleration):
@@ -341,7 +386,9 @@ def _geometry(neck: Neck, alpha) -> Scene:
     half = 0.5 * neck.bars.width * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
     left, right = centre - half, centre + half
     pair = lambda a, b: jnp.stack([a, b], axis=1)
-    bars = jnp.concatenate([pair(left, right), pair(left[:-1], right[1:]), pair(right[:-1], left[1:])])
+    bars = jnp.concatenate(
+        [pair(left, right), pair(left[:-1], right[1:]), pair(right[:-1], left[1:])]
+    )
     springs = jnp.concatenate([pair(left[:-1], left[1:]), pair(right[:-1], right[1:])])
     # A tendon is drawn a little outside the side it runs along; where it runs along neither side it follows the crossed bars.
     outward = 1.0 + 0.16 * (jnp.arange(neck.n_tendons)[:, None, None] + 1) / neck.n_tendons
@@ -350,7 +397,11 @@ def _geometry(neck: Neck, alpha) -> Scene:
     on_right = neck.routing.right[:, :, None] > 0
     # joint by joint: entry and exit point of each tendon
     entry = jnp.where(on_left, lefts[:, :-1], rights[:, :-1])
-    leave = jnp.where(on_left, lefts[:, 1:], jnp.where(on_right, rights[:, 1:], centre[None, 1:] - 0.3 * half[None, 1:]))
+    leave = jnp.where(
+        on_left,
+        lefts[:, 1:],
+        jnp.where(on_right, rights[:, 1:], centre[None, 1:] - 0.3 * half[None, 1:]),
+    )
     entry = jnp.where(on_left | on_right, entry, centre[None, :-1] + 0.3 * half[None, :-1])
     tendons = jnp.stack([entry, leave], axis=2).reshape(neck.n_tendons, 2 * n, 2)
     # a tendon ends at the last joint along whose side it runs
@@ -358,4 +409,7 @@ def _geometry(neck: Neck, alpha) -> Scene:
     last = n - 1 - jnp.argmax(used[:, ::-1], axis=1)
     index = jnp.minimum(jnp.arange(2 * n)[None], 2 * last[:, None] + 1)
     tendons = jnp.take_along_axis(tendons, index[:, :, None], axis=1)
-    return Scene({"spring": springs, "tendon": tendons, "bar": bars}, {"pivot": jnp.concatenate([left, right])})
+    return Scene(
+        {"spring": springs, "tendon": tendons, "bar": bars},
+        {"pivot": jnp.concatenate([left, right])},
+    )

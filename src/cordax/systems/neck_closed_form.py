@@ -75,7 +75,9 @@ def _joints(neck: "Neck", alpha) -> _Joints:
     ratio = s * inverse
     ratio1 = (s1 - ratio * h1) * inverse
     ratio2 = (-0.25 * s - 2.0 * ratio1 * h1 - ratio * h2) * inverse
-    return materialise(_Joints(sine[n:], cosine[n:], h, h1, h2, h3, s, s1, ratio, ratio1, ratio2, sin, cos))
+    return materialise(
+        _Joints(sine[n:], cosine[n:], h, h1, h2, h3, s, s1, ratio, ratio1, ratio2, sin, cos)
+    )
 
 
 def _link_masses(neck: "Neck"):
@@ -83,7 +85,10 @@ def _link_masses(neck: "Neck"):
     n = neck.n_joints
     lower = np.tril(np.ones((n, n)))
     twice = lower + np.tril(np.ones((n, n)), -1)
-    m_t, m_d = jnp.broadcast_to(neck.bars.top_mass, (n,)), jnp.broadcast_to(neck.bars.diagonal_mass, (n,))
+    m_t, m_d = (
+        jnp.broadcast_to(neck.bars.top_mass, (n,)),
+        jnp.broadcast_to(neck.bars.diagonal_mass, (n,)),
+    )
     C = gram(lower, m_t[:, None] * lower) + 0.5 * gram(twice, m_d[:, None] * twice)
     carried = vecmat(m_t, lower) + vecmat(m_d, twice)
     tops = gram(lower, (m_t * neck.bars.width**2 / 12.0)[:, None] * lower)
@@ -144,7 +149,9 @@ def _loads(neck: "Neck", j: _Joints, rate, link_acceleration=None) -> _Loads:
     A1 = m_d * j.s1 * j.s2 + inertia * j.ratio * j.ratio1
     B1 = m_d * j.s * j.s1
     mu, F_t, F_n = materialise((mu, F_t, F_n))
-    inertial = j.h1 * F_n - vecmat(j.h * F_t - B1 * rate * mu, U) + 0.5 * (A1 * rate * rate - B1 * mu * mu)
+    inertial = (
+        j.h1 * F_n - vecmat(j.h * F_t - B1 * rate * mu, U) + 0.5 * (A1 * rate * rate - B1 * mu * mu)
+    )
     k, rest = neck.springs.stiffness, neck.springs.rest_length
     spring = k * neck.bars.width**2 * j.sin * (1.0 - 0.5 * rest / j.h)
     friction = neck.pivot_friction * (1.0 + j.ratio * j.ratio) * rate
@@ -159,7 +166,10 @@ class _Tendons(NamedTuple):
 def _tendons(neck: "Neck", j: _Joints) -> _Tendons:
     left, right = neck.routing.left, neck.routing.right
     return materialise(
-        _Tendons(left * (j.h1 - j.s1) + right * (j.h1 + j.s1), left * (j.h2 - j.s2) + right * (j.h2 + j.s2))
+        _Tendons(
+            left * (j.h1 - j.s1) + right * (j.h1 + j.s1),
+            left * (j.h2 - j.s2) + right * (j.h2 + j.s2),
+        )
     )
 
 
@@ -218,7 +228,9 @@ def force(neck: "Neck", q, v, u):
     tendons = _tendons(neck, j)
     f = _loads(neck, j, rate).f
     if not neck.elastic:
-        return f + vecmat(_rigid_motor_torque(neck, tendons, rate, u) / neck.motors.travel, tendons.J)
+        return f + vecmat(
+            _rigid_motor_torque(neck, tendons, rate, u) / neck.motors.travel, tendons.J
+        )
     T = _tension(neck, j, tendons, rate, theta, theta_rate)
     return jnp.concatenate([f - vecmat(T, tendons.J), u + neck.motors.travel * T])
 
@@ -303,12 +315,31 @@ def _structure_matrices(neck: "Neck", j: _Joints, loads: _Loads, rate):
     pivots = neck.pivot_friction * (1.0 + j.ratio * j.ratio)
     pivots1 = neck.pivot_friction * 2.0 * j.ratio * j.ratio1
     lever = col(j.h1 * loads.F_t) * U
-    diagonal_K = j.h2 * loads.F_n + 0.5 * (A2 * rate * rate - B2 * mu * mu) + spring + pivots1 * rate
+    diagonal_K = (
+        j.h2 * loads.F_n + 0.5 * (A2 * rate * rate - B2 * mu * mu) + spring + pivots1 * rate
+    )
     diagonal_D = A1 * rate + pivots
-    weights = materialise((j.h * loads.F_n, B1 * rate, B1 * mu, B2 * rate * mu, diagonal_K, diagonal_D))
+    weights = materialise(
+        (j.h * loads.F_n, B1 * rate, B1 * mu, B2 * rate * mu, diagonal_K, diagonal_D)
+    )
     hF, B1r, B1m, B2rm, diagonal_K, diagonal_D = weights
-    K = gram(CEx, Qx) + gram(CEy, Qy) - gram(U, col(hF) * U) + (col(B2rm) * U).T - lever - lever.T + I * diagonal_K
-    D = gram(CEx, Vx) + gram(CEy, Vy) + gram(U, col(B1r) * U) + (col(B1m) * U).T - col(B1m) * U + I * diagonal_D
+    K = (
+        gram(CEx, Qx)
+        + gram(CEy, Qy)
+        - gram(U, col(hF) * U)
+        + (col(B2rm) * U).T
+        - lever
+        - lever.T
+        + I * diagonal_K
+    )
+    D = (
+        gram(CEx, Vx)
+        + gram(CEy, Vy)
+        + gram(U, col(B1r) * U)
+        + (col(B1m) * U).T
+        - col(B1m) * U
+        + I * diagonal_D
+    )
     return _structure_mass(neck, j, C, tops, Ex, Ey, CEx, CEy), -K, -D
 
 
@@ -354,7 +385,9 @@ class TendonLinearisation(Linearisation):
     def stiffness(self, x):
         xa, xt = x[: self.M_a.shape[0]], x[self.M_a.shape[0] :]
         tension = matvec(self.slope, xa) - self.k * self.travel * xt
-        return jnp.concatenate([matvec(self.K_a, xa) - vecmat(tension, self.J), self.travel * tension])
+        return jnp.concatenate(
+            [matvec(self.K_a, xa) - vecmat(tension, self.J), self.travel * tension]
+        )
 
     def inertia(self, x):
         xa, xt = x[: self.M_a.shape[0]], x[self.M_a.shape[0] :]
@@ -376,7 +409,9 @@ class TendonLinearisation(Linearisation):
     def matrices(self):
         n, k = self.M_a.shape[0], self.J.shape[0]
         B, J = self.travel, self.J
-        M = jnp.block([[self.M_a, jnp.zeros((n, k))], [jnp.zeros((k, n)), jnp.diag(self.inertia_m)]])
+        M = jnp.block(
+            [[self.M_a, jnp.zeros((n, k))], [jnp.zeros((k, n)), jnp.diag(self.inertia_m)]]
+        )
         K = jnp.block(
             [
                 [self.K_a - J.T @ self.slope, (self.k * B * J.T)],

@@ -1,0 +1,92 @@
+"""Many variants of a machine at once."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .mechanics import System
+from .mechanics.checks import require
+from .simulate import simulate
+from .trajectory import Trajectory
+
+
+def simulate_batch(
+    build: Callable[[Any], Any],
+    parameters: Any,
+    *,
+    chunk: int = 64,
+    workers: int | None = None,
+    **options,
+) -> Trajectory:
+    """Simulate one machine for each row of `parameters`.
+
+    **Arguments:**
+
+    - `build`: from one row of parameters to a machine, or to `(machine, state0)`, or to `(machine, state0, control)`.
+    - `parameters`: a pytree of arrays with a common leading axis, the batch.
+    - `chunk`: members advanced together in one compiled loop; small enough for the cache, large enough for vector units.
+    - `workers`: chunks advanced at the same time, one thread each; default: the number of cores.
+    - other options as in `simulate`; `throw` is off: every member carries its own `result` and `failure_time`, and a failed one leaves
+      the others alone.
+
+    Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members differ).
+    """
+    leaves = jax.tree.leaves(parameters)
+    require(
+        len(leaves) > 0 and all(jnp.ndim(x) >= 1 for x in leaves),
+        "parameters",
+        parameters,
+        "arrays with a leading batch axis",
+    )
+    size = leaves[0].shape[0]
+    require(
+        all(x.shape[0] == size for x in leaves),
+        "parameters",
+        [x.shape for x in leaves],
+        "equal leading axes",
+    )
+    require(chunk >= 1, "chunk", chunk, "a whole number >= 1")
+    options = {**options, "throw": False, "progress": False}
+    if any(isinstance(x, jax.core.Tracer) for x in leaves):
+        return _simulate_rows(build, parameters, tuple(sorted(options.items(), key=lambda o: o[0])))
+    frozen = tuple(sorted(options.items(), key=lambda o: o[0]))
+    chunk = min(chunk, size)
+    pieces = [_rows(parameters, start, chunk) for start in range(0, size, chunk)]
+    run = lambda piece: jax.block_until_ready(_simulate_rows(build, piece, frozen))
+    parts = [run(pieces[0])]  # compiles once, before threads ask for the same function
+    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
+        parts += list(pool.map(run, pieces[1:]))
+    return jax.tree.map(lambda *xs: jnp.concatenate(xs)[:size], *parts)
+
+
+def _rows(parameters, start: int, count: int):
+    """`count` rows from `start`; the last row is repeated where they run out, so that all chunks have one shape."""
+    index = jnp.minimum(
+        jnp.arange(start, start + count), jax.tree.leaves(parameters)[0].shape[0] - 1
+    )
+    return jax.tree.map(lambda x: jnp.asarray(x)[index], parameters)
+
+
+@eqx.filter_jit
+def _simulate_rows(build, parameters, options) -> Trajectory:
+    def one(row):
+        built = build(row)
+        system, state0, *rest = built if isinstance(built, tuple) else (built, None)
+        require(
+            isinstance(system, System),
+            "build",
+            system,
+            "a function returning a System or a tuple starting with one",
+        )
+        keywords = dict(options)
+        if rest:
+            keywords["control"] = rest[0]
+        trajectory = simulate(system, state0, **keywords)
+        return eqx.tree_at(lambda t: t.system, trajectory, None)
+
+    return jax.vmap(one)(parameters)

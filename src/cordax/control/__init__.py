@@ -1,0 +1,17 @@
+"""Controllers, reference motions and tension distribution."""
+
+from .computed_torque import ComputedTorque
+from .pid import PID
+from .references import RaisedCosine, Reference, Sinusoid
+from .tension import MeanTension, MinimumTension, TensionDistribution
+
+__all__ = [
+    "PID",
+    "ComputedTorque",
+    "MeanTension",
+    "MinimumTension",
+    "RaisedCosine",
+    "Reference",
+    "Sinusoid",
+    "TensionDistribution",
+]

@@ -1,0 +1,94 @@
+"""Computed-torque control of tendon-driven machines."""
+
+from typing import Literal, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from ..math.linalg import matvec
+from ..mechanics import Controller, State
+from ..mechanics.checks import require_known, require_positive
+from ..mechanics.tendons import Motors
+from .references import Reference
+from .tension import MeanTension, TensionDistribution
+
+
+class TendonDriven(Protocol):
+    """What the controller must know of its machine."""
+
+    @property
+    def motors(self) -> Motors: ...
+    def split(self, x) -> tuple[Array, Array]: ...
+    def joint_torque(self, alpha, rate, acceleration) -> Array: ...
+    def length_derivatives(self, alpha) -> tuple[Array, Array]: ...
+    def state_at(self, alpha, rate=None, tension=None) -> State: ...
+
+
+class ComputedTorque(Controller):
+    """Motor torques that would make joints with rigid tendons follow `reference` with error dynamics `e'' + K_d e' + K_p e = 0`.
+
+        a     = alpha_d'' + K_d (alpha_d' - alpha') + K_p (alpha_d - alpha)
+        -J_l^T T = M_s a + c_s + g + pivot friction            T by `distribution`
+        torque = I_theta (J_l a + H alpha'^2)/B - B T + friction
+
+    Joint angles and rates are measured, motors are not. `friction` is the dry-friction feed-forward: "none", "desired" (at the desired
+    rates) or "measured". Gains K_p [1/s^2] and K_d [1/s]; `sample` [s] is the sampling period, None for control in every stage.
+    """
+
+    machine: TendonDriven
+    reference: Reference
+    K_p: Float[Array, "..."] = float_field(default=42.25)
+    K_d: Float[Array, "..."] = float_field(default=13.0)
+    distribution: TensionDistribution = eqx.field(default_factory=MeanTension)
+    friction: Literal["none", "desired", "measured"] = eqx.field(static=True, default="desired")
+    sample: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        require_known("friction", self.friction, ("none", "desired", "measured"))
+        require_positive("K_p", self.K_p, zero_allowed=True)
+        require_positive("K_d", self.K_d, zero_allowed=True)
+
+    @property
+    def period(self):
+        return self.sample
+
+    def __call__(self, t, state, memory):
+        machine, motors = self.machine, self.machine.motors
+        alpha, rate = machine.split(state.q)[0], machine.split(state.v)[0]
+        desired, desired_rate, desired_acceleration = self.reference(t)
+        a = desired_acceleration + self.K_d * (desired_rate - rate) + self.K_p * (desired - alpha)
+        J, H = machine.length_derivatives(alpha)
+        T = self.distribution(-J.T, machine.joint_torque(alpha, rate, a))
+        rotor = motors.inertia / motors.travel * (matvec(J, a) + matvec(H, rate * rate))
+        torque = rotor - motors.travel * T
+        if self.friction != "none":
+            known = desired_rate if self.friction == "desired" else rate
+            torque = torque + motors.friction_torque(matvec(J, known) / motors.travel)
+        return torque, memory
+
+    def tension(self, t, state: State):
+        """The tensions the controller asks for [N], shape (n_tendons,)."""
+        machine = self.machine
+        alpha, rate = machine.split(state.q)[0], machine.split(state.v)[0]
+        desired, desired_rate, desired_acceleration = self.reference(t)
+        a = desired_acceleration + self.K_d * (desired_rate - rate) + self.K_p * (desired - alpha)
+        return self.distribution(
+            -machine.length_derivatives(alpha)[0].T, machine.joint_torque(alpha, rate, a)
+        )
+
+    def start(self) -> State:
+        """On the reference at t = 0, elastic tendons stretched by the tensions that hold the posture."""
+        alpha, rate, _ = self.reference(0.0)
+        zero = jnp.zeros_like(alpha)
+        W = -self.machine.length_derivatives(alpha)[0].T
+        return self.machine.state_at(
+            alpha, rate, self.distribution(W, self.machine.joint_torque(alpha, zero, zero))
+        )
+
+    def tracking_error(self, trajectory):
+        """Joint angles minus desired ones [rad], shape (k, n_joints)."""
+        desired = jax.vmap(self.reference.position)(trajectory.t)
+        return trajectory.q[:, : desired.shape[1]] - desired

@@ -1,0 +1,158 @@
+"""Rest positions, vibration modes and stable steps."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix as optx
+from jaxtyping import Array, Float
+
+from ._precision import as_float_array
+from .integrators import BY_NAME, Integrator
+from .mechanics import State, System, as_controller
+from .mechanics.checks import require_known
+
+
+def equilibrium(
+    system: System,
+    u=None,
+    *,
+    guess: State | None = None,
+    t: float = 0.0,
+    tolerance: float = 1e-10,
+    max_steps: int = 200,
+) -> State:
+    """A configuration at rest in which all forces balance under constant inputs `u`, shape (n_u,).
+
+    Starts from `guess` (the machine's default state) and solves `force(q, v = 0) = 0` by a dogleg method; differentiable with respect to the
+    machine and the inputs. Raises if none is found. For machines without constraints.
+    """
+    start = system.default_state() if guess is None else guess
+    u = jnp.zeros(system.n_u, start.q.dtype) if u is None else as_float_array(u)
+    rest = jnp.zeros_like(start.v)
+
+    def unbalanced(dq, args):
+        system, u, q = args
+        # accelerations weigh the rows of differently scaled coordinates sensibly
+        return system.acceleration(as_float_array(t), system.retract(q, dq), rest, u)
+
+    solver = optx.Dogleg(rtol=tolerance, atol=tolerance)
+    found = optx.root_find(unbalanced, solver, rest, (system, u, start.q), max_steps=max_steps)
+    return State(system.retract(start.q, found.value), rest)
+
+
+class Modes(NamedTuple):
+    """Small motions about a state: exp(lambda t).
+
+    `eigenvalues` lambda [1/s], shape (2 n_v,), fastest last; `shapes` the configuration parts, shape (2 n_v, n_v);
+    `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re lambda/|lambda|, negative for growing modes.
+    """
+
+    eigenvalues: np.ndarray
+    shapes: np.ndarray
+
+    @property
+    def frequency(self) -> np.ndarray:
+        return np.abs(self.eigenvalues.imag) / (2 * np.pi)
+
+    @property
+    def damping(self) -> np.ndarray:
+        size = np.abs(self.eigenvalues)
+        return np.where(size > 0, -self.eigenvalues.real / np.where(size > 0, size, 1.0), 0.0)
+
+
+def modes(
+    system: System, state: State | None = None, u=None, *, t: float = 0.0, held: bool = True
+) -> Modes:
+    """Modes of the machine linearised about a state (default: its start).
+
+    `u`: constant inputs, or a memoryless controller, whose feedback is then part of the linearisation. `held=False` leaves out dry
+    friction and other held forces.
+    """
+    state = system.default_state() if state is None else state
+    A = np.asarray(
+        _state_matrix(
+            system, state, as_controller(u, system, state.q.dtype), as_float_array(t), held
+        )
+    )
+    values, vectors = np.linalg.eig(A)
+    order = np.lexsort((values.imag, np.abs(values)))
+    return Modes(values[order], vectors[: state.v.shape[0], order].T)
+
+
+def _state_matrix(system: System, state: State, controller, t, held: bool) -> Float[Array, "m m"]:
+    n = state.v.shape[0]
+
+    def acceleration(z):
+        q, v = system.retract(state.q, z[:n]), state.v + z[n:]
+        u = controller(t, State(q, v), controller.init(state))[0]
+        if held:
+            return system.acceleration(t, q, v, u)
+        return jnp.linalg.solve(system.mass_matrix(q), system.force(t, q, v, u))
+
+    lower = jax.jit(jax.jacfwd(acceleration))(jnp.zeros(2 * n, state.q.dtype))
+    return jnp.block([[jnp.zeros((n, n)), jnp.eye(n)], [lower]])
+
+
+class StepLimit(NamedTuple):
+    """The largest stable step of a method about a state.
+
+    `dt` [s]: the smallest of `per_mode`, inf if no mode limits it; `eigenvalue` the mode that limits; `eigenvalues` and `per_mode` [s] all
+    modes and their limits (0 for a mode of the machine that grows by itself); `growing`: modes no step can stabilise, Re lambda > 0.
+    """
+
+    dt: float
+    eigenvalue: complex
+    eigenvalues: np.ndarray
+    per_mode: np.ndarray
+    growing: np.ndarray
+
+
+def step_limit(
+    system: System,
+    state: State | None = None,
+    integrator: Integrator | str = "rk4",
+    u=None,
+    *,
+    t: float = 0.0,
+    held: bool = True,
+) -> StepLimit:
+    """Predict the largest stable step [s] of `integrator` from the spectrum of the machine linearised about `state`.
+
+    Exact for linear machines; for others it holds near the state, and a run can survive above it while growth has not had time to
+    build up. Arguments as in `modes`.
+    """
+    if isinstance(integrator, str):
+        require_known("integrator", integrator, BY_NAME)
+        integrator = BY_NAME[integrator]()
+    values = modes(system, state, u, t=t, held=held).eigenvalues
+    size = np.abs(values)
+    negligible = size < 1e-9 * max(size.max(initial=0.0), 1e-300)
+    grows = (values.real > 1e-9 * size) & ~negligible
+    limits = np.array(
+        [
+            np.inf if skip else 0.0 if grow else _mode_limit(integrator, complex(value))
+            for value, skip, grow in zip(values, negligible, grows, strict=True)
+        ]
+    )
+    stable = np.where(grows, np.inf, limits)
+    worst = int(np.argmin(stable))
+    return StepLimit(float(stable[worst]), complex(values[worst]), values, limits, values[grows])
+
+
+def _mode_limit(integrator: Integrator, eigenvalue: complex) -> float:
+    """The first step at which the method amplifies the mode, by search over a geometric grid and bisection."""
+    size = abs(eigenvalue)
+    amplifies = lambda dt: integrator.growth(eigenvalue * dt) > 1.0 + 1e-12
+    grid = np.geomspace(1e-4, 1e4, 4001) / size
+    bad = next((i for i, dt in enumerate(grid) if amplifies(dt)), None)
+    if bad is None:
+        return np.inf
+    if bad == 0:
+        return 0.0
+    low, high = grid[bad - 1], grid[bad]
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if amplifies(middle) else (middle, high)
+    return float(low)
