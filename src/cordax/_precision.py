@@ -10,16 +10,16 @@ _warned = False
 
 
 def enable_x64(on: bool = True) -> None:
-    """Switch JAX to 64-bit floats. Called by the command line, the tests and the notebooks, never on import."""
+    """Switch JAX to 64-bit floats. Called by the command line, the tests and the notebooks, never
+    on import."""
     jax.config.update("jax_enable_x64", on)
 
 
 def as_float_array(x):
     """A strongly typed float array of the current default precision.
 
-    Strong typing matters: a Python float or a weakly typed array as a field retraces a jitted function for
-    every value and gets no gradient. Tracers and float arrays keep their dtype.
-    """
+    Strong typing matters: a Python float or a weakly typed array as a field retraces a jitted
+    function for every value and gets no gradient. Tracers and float arrays keep their dtype."""
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating) and not x.weak_type:
         return x
     if isinstance(x, object) and type(x) is object:  # placeholder put there by a JAX transformation
@@ -28,7 +28,8 @@ def as_float_array(x):
 
 
 def float_field(**kwargs):
-    """A module field holding a physical number or array of numbers, converted by `as_float_array`."""
+    """A module field holding a physical number or array of numbers, converted by
+    `as_float_array`."""
     return eqx.field(converter=as_float_array, **kwargs)
 
 
@@ -38,7 +39,8 @@ def warn_if_single(dtype, what: str) -> None:
     if jnp.dtype(dtype).itemsize < 8 and not _warned:
         _warned = True
         warnings.warn(
-            f"{what} is simulated in {jnp.dtype(dtype).name}. Stiff cables lose most of their digits there; "
+            f"{what} is simulated in {jnp.dtype(dtype).name}. Stiff cables lose most of their "
+            f"digits there; "
             "call cordax.enable_x64() before creating arrays unless this is intended.",
             stacklevel=4,
         )

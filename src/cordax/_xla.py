@@ -1,11 +1,10 @@
 """The one XLA option cordax depends on for speed, and the compilation cache.
 
-XLA on CPU compiles a *small* while loop into one function and dispatches the kernels of a larger one
-separately, about 11 ns each. The default limit is about one kilobyte touched per iteration; a time loop over
-a machine is above it. Raising the limit ("hoisting" the loop) makes a step two to four times faster
-(`benchmarks/neck.py`). XLA reads its options once per process, before the first computation, so cordax sets
-this one on import. `CORDAX_HOIST=0` in the environment opts out.
-"""
+XLA on CPU compiles a *small* while loop into one function and dispatches the kernels of a larger
+one separately, about 11 ns each. The default limit is about one kilobyte touched per iteration; a
+time loop over a machine is above it. Raising the limit ("hoisting" the loop) makes a step two to
+four times faster (`benchmarks/neck.py`). XLA reads its options once per process, before the first
+computation, so cordax sets this one on import. `CORDAX_HOIST=0` in the environment opts out."""
 
 import os
 import warnings
@@ -25,7 +24,8 @@ def request_hoisting() -> None:
         return
     if _backend_is_up():
         warnings.warn(
-            "cordax was imported after JAX had run its first computation, too late to switch on loop "
+            "cordax was imported after JAX had run its first computation, too late to switch on "
+            "loop "
             "hoisting: simulations will be two to four times slower. Import cordax first, or set "
             f"XLA_FLAGS='{_FLAG}={_SETTING}' yourself (CORDAX_HOIST=0 silences this).",
             stacklevel=3,
@@ -45,8 +45,8 @@ def request_hoisting() -> None:
 def hoisting_active() -> bool:
     """Whether time loops really are compiled into one function in this process.
 
-    Compiles a loop too large for XLA's default limit and looks for the mark of a hoisted loop in the result.
-    """
+    Compiles a loop too large for XLA's default limit and looks for the mark of a hoisted loop in
+    the result."""
     import jax
     import jax.numpy as jnp
 

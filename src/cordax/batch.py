@@ -27,15 +27,17 @@ def simulate_batch(
 
     **Arguments:**
 
-    - `build`: from one row of parameters to a machine, or to `(machine, state0)`, or to `(machine, state0, control)`.
+    - `build`: from one row of parameters to a machine, or to `(machine, state0)`, or to `(machine,
+      state0, control)`.
     - `parameters`: a pytree of arrays with a common leading axis, the batch.
-    - `chunk`: members advanced together in one compiled loop; small enough for the cache, large enough for vector units.
+    - `chunk`: members advanced together in one compiled loop; small enough for the cache, large
+      enough for vector units.
     - `workers`: chunks advanced at the same time, one thread each; default: the number of cores.
-    - other options as in `simulate`; `throw` is off: every member carries its own `result` and `failure_time`, and a failed one leaves
-      the others alone.
+    - other options as in `simulate`; `throw` is off: every member carries its own `result` and
+      `failure_time`, and a failed one leaves the others alone.
 
-    Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members differ).
-    """
+    Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members
+    differ)."""
     leaves = jax.tree.leaves(parameters)
     require(
         len(leaves) > 0 and all(jnp.ndim(x) >= 1 for x in leaves),
@@ -65,7 +67,8 @@ def simulate_batch(
 
 
 def _rows(parameters, start: int, count: int):
-    """`count` rows from `start`; the last row is repeated where they run out, so that all chunks have one shape."""
+    """`count` rows from `start`; the last row is repeated where they run out, so that all chunks
+    have one shape."""
     index = jnp.minimum(
         jnp.arange(start, start + count), jax.tree.leaves(parameters)[0].shape[0] - 1
     )

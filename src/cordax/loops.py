@@ -19,7 +19,8 @@ def loop(body, carry, n: int, adjoint: str):
 
 
 def _checkpointed(body, carry, n):
-    """Blocks of about sqrt(n) iterations: reverse mode keeps one carry per block and repeats the block."""
+    """Blocks of about sqrt(n) iterations: reverse mode keeps one carry per block and repeats the
+    block."""
     size = max(1, math.isqrt(n))
     blocks, rest = divmod(n, size)
     inner = jax.checkpoint(lambda c, i: lax.scan(body, c, i))

@@ -1,5 +1,6 @@
 """From a machine and a state to a trajectory."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -23,7 +24,8 @@ Adjoint = Literal["scan", "checkpointed", "forward"]
 
 
 class SimulationError(RuntimeError):
-    """A run that failed; the message says when, and what to try. `simulate(..., throw=False)` returns it instead."""
+    """A run that failed; the message says when, and what to try. `simulate(..., throw=False)`
+    returns it instead."""
 
 
 def simulate(
@@ -45,21 +47,26 @@ def simulate(
 
     **Arguments:**
 
-    - `system`: the machine, or a list of phases `[(system_a, t_switch), (system_b, t_end)]` with times [s].
+    - `system`: the machine, or a list of phases `[(system_a, t_switch), (system_b, t_end)]` with
+      times [s].
     - `state0`: the start; the machine's `default_state()` if not given.
     - `duration`: simulated time [s], a whole number of steps; not given with phases.
-    - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step tried, and saves are `save_every * dt` apart.
+    - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step
+      tried, and saves are `save_every * dt` apart.
     - `integrator`: an integrator or its name; the machine's default if not given.
     - `formulation`: how constraints are treated; `Minimal()` if not given.
-    - `control`: a `Controller`, a function `(t, state) -> u`, constant inputs of shape (n_u,), or None for zero inputs.
+    - `control`: a `Controller`, a function `(t, state) -> u`, constant inputs of shape (n_u,), or
+      None for zero inputs.
     - `save_every`: store every n-th step. Outputs are computed for stored states only.
-    - `adjoint`: what reverse-mode differentiation stores: "scan" everything (fastest), "checkpointed" the states at about sqrt(steps) instants
-      (little memory, one more forward run), "forward" nothing (forward mode only).
-    - `throw`: raise `SimulationError` on failure. Use `throw=False` in a batch: each member then carries its own `result`.
+    - `adjoint`: what reverse-mode differentiation stores: "scan" everything (fastest),
+      "checkpointed" the states at about sqrt(steps) instants (little memory, one more forward run),
+      "forward" nothing (forward mode only).
+    - `throw`: raise `SimulationError` on failure. Use `throw=False` in a batch: each member then
+      carries its own `result`.
     - `progress`: show a progress bar (outside of `jit`).
 
-    Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the call, does not recompile.
-    """
+    Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
+    call, does not recompile."""
     phases = _phases(system, duration, t0)
     machine = phases[0][0]
     dt = machine.default_dt if dt is None else dt
@@ -122,7 +129,8 @@ _GOOD, _NONFINITE, _RUNAWAY, _UNSOLVED = range(4)
 
 @eqx.filter_jit
 def _integrate(run: _Run, state, memory, t0, dt, n_saves: int):
-    """`n_saves` blocks of steps, then outputs. Returns the trajectory with its start, the last state and memory."""
+    """`n_saves` blocks of steps, then outputs. Returns the trajectory with its start, the last
+    state and memory."""
     if isinstance(run.integrator, Diffrax):
         return _integrate_diffrax(run, state, t0, dt, n_saves)
     system = run.dynamics.system
@@ -239,7 +247,8 @@ def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
 
 
 def _advance(run: _Run, state, memory, t0, dt, n_saves, progress):
-    """One phase, in pieces when a progress bar is wanted: the compiled loop itself never calls back."""
+    """One phase, in pieces when a progress bar is wanted: the compiled loop itself never calls
+    back."""
     time, step = as_float_array(t0), as_float_array(dt)
     traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((run, state)))
     pieces = (
@@ -322,7 +331,7 @@ def _phases(system, duration, t0) -> list[tuple[System, float]]:
     require(ok, "system", system, "a System or a list of (System, end time)")
     times = [t0, *(end for _, end in phases)]
     require(
-        all(a < b for a, b in zip(times, times[1:], strict=False)),
+        all(a < b for a, b in itertools.pairwise(times)),
         "system",
         times,
         "phase times that increase",

@@ -25,9 +25,9 @@ def equilibrium(
 ) -> State:
     """A configuration at rest in which all forces balance under constant inputs `u`, shape (n_u,).
 
-    Starts from `guess` (the machine's default state) and solves `force(q, v = 0) = 0` by a dogleg method; differentiable with respect to the
-    machine and the inputs. Raises if none is found. For machines without constraints.
-    """
+    Starts from `guess` (the machine's default state) and solves `force(q, v = 0) = 0` by a dogleg
+    method; differentiable with respect to the machine and the inputs. Raises if none is found. For
+    machines without constraints."""
     start = system.default_state() if guess is None else guess
     u = jnp.zeros(system.n_u, start.q.dtype) if u is None else as_float_array(u)
     rest = jnp.zeros_like(start.v)
@@ -45,9 +45,9 @@ def equilibrium(
 class Modes(NamedTuple):
     """Small motions about a state: exp(lambda t).
 
-    `eigenvalues` lambda [1/s], shape (2 n_v,), fastest last; `shapes` the configuration parts, shape (2 n_v, n_v);
-    `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re lambda/|lambda|, negative for growing modes.
-    """
+    `eigenvalues` lambda [1/s], shape (2 n_v,), fastest last; `shapes` the configuration parts,
+    shape (2 n_v, n_v); `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re lambda/|lambda|,
+    negative for growing modes."""
 
     eigenvalues: np.ndarray
     shapes: np.ndarray
@@ -67,9 +67,8 @@ def modes(
 ) -> Modes:
     """Modes of the machine linearised about a state (default: its start).
 
-    `u`: constant inputs, or a memoryless controller, whose feedback is then part of the linearisation. `held=False` leaves out dry
-    friction and other held forces.
-    """
+    `u`: constant inputs, or a memoryless controller, whose feedback is then part of the
+    linearisation. `held=False` leaves out dry friction and other held forces."""
     state = system.default_state() if state is None else state
     A = np.asarray(
         _state_matrix(
@@ -98,9 +97,9 @@ def _state_matrix(system: System, state: State, controller, t, held: bool) -> Fl
 class StepLimit(NamedTuple):
     """The largest stable step of a method about a state.
 
-    `dt` [s]: the smallest of `per_mode`, inf if no mode limits it; `eigenvalue` the mode that limits; `eigenvalues` and `per_mode` [s] all
-    modes and their limits (0 for a mode of the machine that grows by itself); `growing`: modes no step can stabilise, Re lambda > 0.
-    """
+    `dt` [s]: the smallest of `per_mode`, inf if no mode limits it; `eigenvalue` the mode that
+    limits; `eigenvalues` and `per_mode` [s] all modes and their limits (0 for a mode of the machine
+    that grows by itself); `growing`: modes no step can stabilise, Re lambda > 0."""
 
     dt: float
     eigenvalue: complex
@@ -118,11 +117,11 @@ def step_limit(
     t: float = 0.0,
     held: bool = True,
 ) -> StepLimit:
-    """Predict the largest stable step [s] of `integrator` from the spectrum of the machine linearised about `state`.
+    """Predict the largest stable step [s] of `integrator` from the spectrum of the machine
+    linearised about `state`.
 
-    Exact for linear machines; for others it holds near the state, and a run can survive above it while growth has not had time to
-    build up. Arguments as in `modes`.
-    """
+    Exact for linear machines; for others it holds near the state, and a run can survive above it
+    while growth has not had time to build up. Arguments as in `modes`."""
     if isinstance(integrator, str):
         require_known("integrator", integrator, BY_NAME)
         integrator = BY_NAME[integrator]()
@@ -142,7 +141,8 @@ def step_limit(
 
 
 def _mode_limit(integrator: Integrator, eigenvalue: complex) -> float:
-    """The first step at which the method amplifies the mode, by search over a geometric grid and bisection."""
+    """The first step at which the method amplifies the mode, by search over a geometric grid and
+    bisection."""
     size = abs(eigenvalue)
     amplifies = lambda dt: integrator.growth(eigenvalue * dt) > 1.0 + 1e-12
     grid = np.geomspace(1e-4, 1e4, 4001) / size

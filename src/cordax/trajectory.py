@@ -15,12 +15,14 @@ from .mechanics import System
 
 
 class Trajectory(eqx.Module):
-    """Stored instants of a run. Arrays have a leading time axis of length k; in a batch, one more before it.
+    """Stored instants of a run. Arrays have a leading time axis of length k; in a batch, one more
+    before it.
 
-    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m); `outputs` named quantities of the machine
-    (k, ...); `warnings` the first stored time [s] at which each named condition of the machine held, inf if never; `result` how the run
-    ended and `failure_time` [s] the end of the step at which it failed (inf if it did not; later states repeat the last good one).
-    """
+    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m);
+    `outputs` named quantities of the machine (k, ...); `warnings` the first stored time [s] at
+    which each named condition of the machine held, inf if never; `result` how the run ended and
+    `failure_time` [s] the end of the step at which it failed (inf if it did not; later states
+    repeat the last good one)."""
 
     t: Float[Array, " k"]
     q: Float[Array, "k n_q"]
@@ -34,7 +36,8 @@ class Trajectory(eqx.Module):
     system: System | None
 
     def __getitem__(self, name: str):
-        """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` + name."""
+        """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` +
+        name."""
         if name in self.outputs:
             return self.outputs[name]
         if self.system is not None:
@@ -68,7 +71,8 @@ class Trajectory(eqx.Module):
         return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
 
     def drift(self) -> Float[Array, " k"]:
-        """Largest constraint violation at each instant, shape (k,); zero for machines without constraints."""
+        """Largest constraint violation at each instant, shape (k,); zero for machines without
+        constraints."""
         system = self._known_system("drift")
         phi = jax.vmap(system.constraint)(self.t, self.q)
         return jax.numpy.max(jax.numpy.abs(phi), axis=1, initial=0.0)
@@ -90,7 +94,8 @@ class Trajectory(eqx.Module):
         return "\n".join(lines)
 
     def to_xarray(self):
-        """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` (needs the `data` extra)."""
+        """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` (needs the
+        `data` extra)."""
         import xarray as xr
 
         system = self._known_system("to_xarray")
@@ -115,7 +120,8 @@ class Trajectory(eqx.Module):
         return xr.Dataset(data, coords=labels, attrs=attributes)
 
     def save(self, path: str | Path) -> Path:
-        """Write every number to `path` (NumPy `.npz`), exactly. The file appears complete or not at all."""
+        """Write every number to `path` (NumPy `.npz`), exactly. The file appears complete or not at
+        all."""
         path = Path(path).with_suffix(".npz")
         arrays = {f: np.asarray(getattr(self, f)) for f in _ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
@@ -143,7 +149,8 @@ class Trajectory(eqx.Module):
             about = json.loads(str(file["about"]))
             if system is not None and type(system).__name__ != about["machine"]:
                 raise ValueError(
-                    f"system: got {type(system).__name__}, but {path} holds a trajectory of {about['machine']}"
+                    f"system: got {type(system).__name__}, but {path} holds a trajectory of "
+                    f"{about['machine']}"
                 )
             read = lambda prefix: {
                 name.removeprefix(prefix): jax.numpy.asarray(file[name])

@@ -28,15 +28,16 @@ class TendonDriven(Protocol):
 
 
 class ComputedTorque(Controller):
-    """Motor torques that would make joints with rigid tendons follow `reference` with error dynamics `e'' + K_d e' + K_p e = 0`.
+    """Motor torques that would make joints with rigid tendons follow `reference` with error
+    dynamics `e'' + K_d e' + K_p e = 0`.
 
         a     = alpha_d'' + K_d (alpha_d' - alpha') + K_p (alpha_d - alpha)
         -J_l^T T = M_s a + c_s + g + pivot friction            T by `distribution`
         torque = I_theta (J_l a + H alpha'^2)/B - B T + friction
 
-    Joint angles and rates are measured, motors are not. `friction` is the dry-friction feed-forward: "none", "desired" (at the desired
-    rates) or "measured". Gains K_p [1/s^2] and K_d [1/s]; `sample` [s] is the sampling period, None for control in every stage.
-    """
+    Joint angles and rates are measured, motors are not. `friction` is the dry-friction
+    feed-forward: "none", "desired" (at the desired rates) or "measured". Gains K_p [1/s^2] and K_d
+    [1/s]; `sample` [s] is the sampling period, None for control in every stage."""
 
     machine: TendonDriven
     reference: Reference
@@ -80,7 +81,8 @@ class ComputedTorque(Controller):
         )
 
     def start(self) -> State:
-        """On the reference at t = 0, elastic tendons stretched by the tensions that hold the posture."""
+        """On the reference at t = 0, elastic tendons stretched by the tensions that hold the
+        posture."""
         alpha, rate, _ = self.reference(0.0)
         zero = jnp.zeros_like(alpha)
         W = -self.machine.length_derivatives(alpha)[0].T

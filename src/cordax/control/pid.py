@@ -11,7 +11,8 @@ from .references import Reference
 
 
 class PID(Controller):
-    """`u = bias + K_p e + K_i integral(e) + K_d e'` with e = reference - q of the chosen coordinates, one per input.
+    """`u = bias + K_p e + K_i integral(e) + K_d e'` with e = reference - q of the chosen
+    coordinates, one per input.
 
     Sampled every `sample` seconds; the memory is the integral. `coordinates`: indices into q.
     """

@@ -23,7 +23,8 @@ class Reference(eqx.Module):
 
 
 class RaisedCosine(Reference):
-    """`offset + amplitude (1 - cos(frequency t))/2`: from rest to rest and back; `frequency` [rad/s]."""
+    """`offset + amplitude (1 - cos(frequency t))/2`: from rest to rest and back; `frequency`
+    [rad/s]."""
 
     amplitude: Float[Array, " n"] = float_field()
     frequency: Float[Array, ""] = float_field(default=1.0)
@@ -34,7 +35,8 @@ class RaisedCosine(Reference):
 
 
 class Sinusoid(Reference):
-    """`offset + amplitude sin(frequency t + phase)`, each number or shape (n,); `frequency` [rad/s]."""
+    """`offset + amplitude sin(frequency t + phase)`, each number or shape (n,); `frequency`
+    [rad/s]."""
 
     amplitude: Float[Array, " n"] = float_field()
     frequency: Float[Array, "..."] = float_field(default=1.0)

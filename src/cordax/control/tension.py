@@ -10,7 +10,8 @@ from ..mechanics.checks import require_positive
 
 
 class TensionDistribution(eqx.Module):
-    """`(W, tau) -> T`: W shape (n, k) [m], tau (n,) [N m], tensions T (k,) [N]. Results may be negative where W demands it."""
+    """`(W, tau) -> T`: W shape (n, k) [m], tau (n,) [N m], tensions T (k,) [N]. Results may be
+    negative where W demands it."""
 
     def __call__(self, W, tau) -> Float[Array, " k"]:
         raise NotImplementedError
@@ -30,10 +31,11 @@ class MeanTension(TensionDistribution):
 
 
 class MinimumTension(TensionDistribution):
-    """Shift along the null space until the slackest tendon carries `minimum` [N]. Has kinks where that tendon changes.
+    """Shift along the null space until the slackest tendon carries `minimum` [N]. Has kinks where
+    that tendon changes.
 
-    For one more tendon than joints, in an arrangement whose null vector is positive ("single" routing).
-    """
+    For one more tendon than joints, in an arrangement whose null vector is positive ("single"
+    routing)."""
 
     minimum: Float[Array, ""] = float_field(default=5.0)
 

@@ -7,7 +7,8 @@ from ..mechanics import Linearisation, State, System
 
 
 class Formulation(eqx.Module):
-    """How accelerations and multipliers follow from a System; knows neither machines nor steppers."""
+    """How accelerations and multipliers follow from a System; knows neither machines nor
+    steppers."""
 
     def check(self, system: System) -> None:
         """Raise `ValueError` if the system cannot be treated this way."""
@@ -28,7 +29,8 @@ class Formulation(eqx.Module):
         return state
 
     def enter(self, system: System, t, state: State) -> State:
-        """The state with which a phase begins: the velocity jump of newly joined bodies; identity by default."""
+        """The state with which a phase begins: the velocity jump of newly joined bodies; identity
+        by default."""
         return state
 
 
@@ -54,7 +56,8 @@ class Dynamics(eqx.Module):
         return self.system.rate(q, v)
 
     def normalise(self, q):
-        """Bring a configuration computed in the embedding space back (unit quaternions); no cost without them."""
+        """Bring a configuration computed in the embedding space back (unit quaternions); no cost
+        without them."""
         if self.system.n_q == self.system.n_v:
             return q
         return self.system.retract(q, q[: self.system.n_v] * 0.0)

@@ -17,7 +17,8 @@ class Minimal(Formulation):
         rows = jax.eval_shape(system.constraint, jax.ShapeDtypeStruct((), float), q).shape[0]
         if rows:
             raise ValueError(
-                f"formulation: Minimal treats machines without constraints, but {type(system).__name__} has {rows}; "
+                f"formulation: Minimal treats machines without constraints, but "
+                f"{type(system).__name__} has {rows}; "
                 "choose a formulation for constrained machines"
             )
 

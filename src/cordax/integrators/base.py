@@ -12,7 +12,8 @@ from ..mechanics import State
 
 
 class Step(NamedTuple):
-    """What a step returns: the new state, what the next step needs, and whether its equations were solved."""
+    """What a step returns: the new state, what the next step needs, and whether its equations were
+    solved."""
 
     state: State
     carry: Any
@@ -22,22 +23,24 @@ class Step(NamedTuple):
 class Integrator(eqx.Module):
     """One step of a method. Knows nothing of machines.
 
-    `u(t, q, v)` gives the inputs; a method that evaluates it once, at the start of the step, treats them as held.
-    """
+    `u(t, q, v)` gives the inputs; a method that evaluates it once, at the start of the step, treats
+    them as held."""
 
     order: ClassVar[int]
     explicit: ClassVar[bool]
-    #: largest stable omega*dt on the undamped oscillator; 0 if unstable at every step, inf if at none
+    #: largest stable omega*dt on the undamped oscillator; 0: unstable at every step, inf: at none
     oscillator_limit: ClassVar[float] = math.inf
-    #: whether the acceleration may depend on velocity without loss of order or structure
+    #: whether order or structure is lost where the acceleration depends on velocity
     needs_separable: ClassVar[bool] = False
 
     def check(self, dynamics: Dynamics) -> None:
         """Raise `ValueError`, naming both, if this method does not fit the machine."""
         if self.needs_separable and not dynamics.system.separable:
             raise ValueError(
-                f"integrator: {type(self).__name__} integrates machines whose acceleration depends on q and t alone, "
-                f"but {type(dynamics.system).__name__} has velocity-dependent forces or a configuration-dependent mass "
+                f"integrator: {type(self).__name__} integrates machines whose acceleration "
+                f"depends on q and t alone, "
+                f"but {type(dynamics.system).__name__} has velocity-dependent forces or a "
+                f"configuration-dependent mass "
                 "matrix; use RK4, Zhai, LinearlyImplicitEuler, Rosenbrock2 or ImplicitMidpoint"
             )
 

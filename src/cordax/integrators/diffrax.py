@@ -8,11 +8,11 @@ from .base import Integrator
 
 
 class Diffrax(Integrator):
-    """Adaptive and high-order integration by diffrax: `Diffrax(diffrax.Dopri8(), diffrax.PIDController(rtol, atol))`.
+    """Adaptive and high-order integration by diffrax: `Diffrax(diffrax.Dopri8(),
+    diffrax.PIDController(rtol, atol))`.
 
-    `simulate` saves at the same instants as with a fixed step; `dt` is then the first step tried. Controllers must be memoryless
-    and are evaluated in every stage.
-    """
+    `simulate` saves at the same instants as with a fixed step; `dt` is then the first step tried.
+    Controllers must be memoryless and are evaluated in every stage."""
 
     solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Dopri8)
     controller: diffrax.AbstractStepSizeController = eqx.field(
@@ -29,7 +29,8 @@ class Diffrax(Integrator):
             self.controller, diffrax.ConstantStepSize
         ):
             raise ValueError(
-                f"integrator: {type(self.solver).__name__} keeps its structure only with a constant step, "
+                f"integrator: {type(self.solver).__name__} keeps its structure only with a "
+                f"constant step, "
                 f"got controller {type(self.controller).__name__}; use diffrax.ConstantStepSize()"
             )
 

@@ -5,7 +5,8 @@ from .base import Integrator, Step
 
 
 class ExplicitEuler(Integrator):
-    """`q+ = q + dt v`, `v+ = v + dt a(t, q, v)`: order 1, unstable for undamped oscillation at every step."""
+    """`q+ = q + dt v`, `v+ = v + dt a(t, q, v)`: order 1, unstable for undamped oscillation at
+    every step."""
 
     order = 1
     explicit = True

@@ -1,4 +1,5 @@
-"""Implicit Euler and implicit midpoint, solved by Newton's method with the implicit-function derivative."""
+"""Implicit Euler and implicit midpoint, solved by Newton's method with the implicit-function
+derivative."""
 
 from typing import ClassVar
 
@@ -11,7 +12,8 @@ from .base import Integrator, Step
 
 
 class _Implicit(Integrator):
-    """Solve for the stage velocity w: `w = v + c dt a(t + c dt, q + c dt w, w)`, c = 1 (Euler) or 1/2 (midpoint)."""
+    """Solve for the stage velocity w: `w = v + c dt a(t + c dt, q + c dt w, w)`, c = 1 (Euler) or
+    1/2 (midpoint)."""
 
     abscissa: ClassVar[float]
     explicit = False

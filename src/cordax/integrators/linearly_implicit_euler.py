@@ -5,13 +5,13 @@ from .base import Integrator, Step
 
 
 class LinearlyImplicitEuler(Integrator):
-    """One Newton step of implicit Euler, with inputs, held forces and mass matrix frozen at the start:
+    """One Newton step of implicit Euler, with inputs, held forces and mass matrix frozen at the
+    start:
 
         (M - dt D - dt^2 K) dv = dt (f + dt K v),    v+ = v + dv,    q+ = q + dt v+
 
-    Order 1, L-stable, the method of Testard, Chevallereau and Wenger (CableCon 2023), eqs. (7) and (17)-(20), with
-    K = df/dq and D = df/dv from the machine's linearisation.
-    """
+    Order 1, L-stable, the method of Testard, Chevallereau and Wenger (CableCon 2023), eqs. (7) and
+    (17)-(20), with K = df/dq and D = df/dv from the machine's linearisation."""
 
     order = 1
     explicit = False

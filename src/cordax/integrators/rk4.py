@@ -6,7 +6,8 @@ from .base import Integrator, Step
 
 
 class RK4(Integrator):
-    """Order 4, four evaluations per step, oscillator limit 2 sqrt(2). Inputs are evaluated in every stage."""
+    """Order 4, four evaluations per step, oscillator limit 2 sqrt(2). Inputs are evaluated in every
+    stage."""
 
     order = 4
     explicit = True

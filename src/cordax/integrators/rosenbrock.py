@@ -1,4 +1,5 @@
-"""A linearly implicit method of order 2, L-stable, with the same K and D as linearly implicit Euler."""
+"""A linearly implicit method of order 2, L-stable, with the same K and D as linearly implicit
+Euler."""
 
 import math
 
@@ -9,16 +10,17 @@ _GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 
 
 class Rosenbrock2(Integrator):
-    """The two-stage Rosenbrock-W method ROS2 (Verwer, Spee, Blom, Hundsdorfer, SIAM J. Sci. Comput. 20 (1999) 1456).
+    """The two-stage Rosenbrock-W method ROS2 (Verwer, Spee, Blom, Hundsdorfer, SIAM J. Sci. Comput.
+    20 (1999) 1456).
 
     For y' = F(t, y) and any matrix J near dF/dy,
 
-        (1 - g dt J) k1 = F(t, y),   (1 - g dt J) k2 = F(t + dt, y + dt k1) - 2 k1,   y+ = y + dt (3 k1 + k2)/2
+        (1 - g dt J) k1 = F(t, y),   (1 - g dt J) k2 = F(t + dt, y + dt k1) - 2 k1,   y+ = y + dt (3
+        k1 + k2)/2
 
-    with g = 1 - 1/sqrt(2): L-stable, and of order 2 whatever J is. So the derivative of the mass matrix, of held forces and of
-    the inputs may be left out of J: the solve is the one of linearly implicit Euler, with a factor n_v instead of 2 n_v.
-    Inputs are evaluated in both stages.
-    """
+    with g = 1 - 1/sqrt(2): L-stable, and of order 2 whatever J is. So the derivative of the mass
+    matrix, of held forces and of the inputs may be left out of J: the solve is the one of linearly
+    implicit Euler, with a factor n_v instead of 2 n_v. Inputs are evaluated in both stages."""
 
     order = 2
     explicit = False
@@ -28,7 +30,8 @@ class Rosenbrock2(Integrator):
         motion = dynamics.linearise(t, q, v, u(t, q, v))
         h = _GAMMA * dt
 
-        # For y = (q, v) and J = [[0, 1], [M^-1 K, M^-1 D]] the solve (1 - h J)(kq, kv) = (rq, rv) reduces to
+        # For y = (q, v) and J = [[0, 1], [M^-1 K, M^-1 D]] the solve (1 - h J)(kq, kv) = (rq, rv)
+        # reduces to
         # (M - h D - h^2 K) kv = M rv + h K rq,  kq = rq + h kv.
         kv1 = motion.implicit_solve(h, motion.f + h * motion.stiffness(v))
         kq1 = v + h * kv1

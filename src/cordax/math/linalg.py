@@ -1,9 +1,10 @@
 """Small dense algebra for use inside a time loop.
 
-A LAPACK call costs about 0.8 microseconds before any arithmetic and keeps XLA from compiling the loop into one
-function, so up to `UNROLLED` unknowns an elimination in plain array operations is used (7 unknowns: 0.29 against 1.8
-microseconds, 12: 0.8 against 3.1, 17: 1.7 against 4.2; `benchmarks/solves.py`). Products of small matrices are written as
-broadcast and sum for the same reason.
+A LAPACK call costs about 0.8 microseconds before any arithmetic and keeps XLA from compiling the
+loop into one function, so up to `UNROLLED` unknowns an elimination in plain array operations is
+used (7 unknowns: 0.29 against 1.8 microseconds, 12: 0.8 against 3.1, 17: 1.7 against 4.2;
+`benchmarks/solves.py`). Products of small matrices are written as broadcast and sum for the same
+reason.
 
 Derivatives use the rule of the linear solve and never go through the factorisation.
 """
@@ -41,13 +42,12 @@ def gram(A, B):
 def solve(A, b, *, spd: bool = False):
     """Solve `A x = b` for one right-hand side.
 
-    **Arguments:** `A`: shape (n, n); `b`: shape (n,); `spd`: whether `A` is symmetric positive definite (used above
-    `UNROLLED` unknowns and in reverse mode).
+    **Arguments:** `A`: shape (n, n); `b`: shape (n,); `spd`: whether `A` is symmetric positive
+    definite (used above `UNROLLED` unknowns and in reverse mode).
 
-    The elimination does not pivot. Mass matrices and the matrices `M - dt D - dt^2 K` of implicit steps, whose
-    symmetric part is positive definite for every step the method can usefully take, do not need it; a vanishing pivot
-    gives a non-finite state, which `simulate` reports.
-    """
+    The elimination does not pivot. Mass matrices and the matrices `M - dt D - dt^2 K` of implicit
+    steps, whose symmetric part is positive definite for every step the method can usefully take, do
+    not need it; a vanishing pivot gives a non-finite state, which `simulate` reports."""
     return lax.custom_linear_solve(
         lambda x: matvec(A, x),
         b,
@@ -66,7 +66,8 @@ def _factor_solve(A, b, spd):
 
 
 def _eliminate(A, b):
-    """Gaussian elimination on a shrinking matrix, one materialised block per pivot, then back substitution."""
+    """Gaussian elimination on a shrinking matrix, one materialised block per pivot, then back
+    substitution."""
     n = b.shape[0]
     W = jnp.concatenate([A, b[:, None]], axis=1)
     rows = []

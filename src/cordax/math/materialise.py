@@ -1,15 +1,16 @@
 """`materialise`: compute once, use many times.
 
-XLA's CPU backend fuses a cheap producer into *each* of its consumers. In mechanics the consumers are many (every
-entry of the mass, stiffness and damping matrices uses the same sines and lever arms), so the fused program repeats the
-same arithmetic several times over; for the neck 3762 operations per step in place of 529, together with their compile
-time. `jax.lax.optimization_barrier` is dropped before fusion and does not help. `materialise(x)` returns `x` and makes
-XLA write it to memory once: 3.3 to 0.83 microseconds per implicit step of the three-joint neck, at less than half the
-compile time, and 2.1 to 0.38 per trajectory in a batch (`benchmarks/materialise.py`).
+XLA's CPU backend fuses a cheap producer into *each* of its consumers. In mechanics the consumers
+are many (every entry of the mass, stiffness and damping matrices uses the same sines and lever
+arms), so the fused program repeats the same arithmetic several times over; for the neck 3762
+operations per step in place of 529, together with their compile time.
+`jax.lax.optimization_barrier` is dropped before fusion and does not help. `materialise(x)` returns
+`x` and makes XLA write it to memory once: 3.3 to 0.83 microseconds per implicit step of the
+three-joint neck, at less than half the compile time, and 2.1 to 0.38 per trajectory in a batch
+(`benchmarks/materialise.py`).
 
-It is the identity for every JAX transformation. On CPU it lowers to a conditional whose predicate is true in practice but
-unknown to the compiler; on other devices it lowers to nothing.
-"""
+It is the identity for every JAX transformation. On CPU it lowers to a conditional whose predicate
+is true in practice but unknown to the compiler; on other devices it lowers to nothing."""
 
 import jax
 import jax.numpy as jnp

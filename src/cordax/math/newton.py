@@ -11,14 +11,13 @@ from .linalg import solve
 def newton(residual, x0, args, *, tolerance, max_iterations: int):
     """Solve `residual(x, args) = 0` from `x0` and return `(x, converged)`.
 
-    **Arguments:** `residual`: returns shape (n,); `x0`: shape (n,), not differentiated; `args`: a pytree holding
-    everything the solution depends on; `tolerance`: on the largest entry of the correction relative to
-    `1 + max|x|`; `max_iterations`: at most this many.
+    **Arguments:** `residual`: returns shape (n,); `x0`: shape (n,), not differentiated; `args`: a
+    pytree holding everything the solution depends on; `tolerance`: on the largest entry of the
+    correction relative to `1 + max|x|`; `max_iterations`: at most this many.
 
-    The iteration runs on stopped gradients; one further correction with a frozen Jacobian carries the
-    derivative of the implicit function in both modes (1.3 times the forward run in reverse mode where unrolled
-    iterations cost 9.5). It also polishes the value.
-    """
+    The iteration runs on stopped gradients; one further correction with a frozen Jacobian carries
+    the derivative of the implicit function in both modes (1.3 times the forward run in reverse mode
+    where unrolled iterations cost 9.5). It also polishes the value."""
     stopped = jax.tree.map(lax.stop_gradient, eqx.filter(args, eqx.is_array))
     static = eqx.filter(args, eqx.is_array, inverse=True)
 

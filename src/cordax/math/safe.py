@@ -1,8 +1,7 @@
 """Functions whose derivatives exist where the textbook form divides by zero.
 
-Straight rods, cables of zero length and aligned pulleys are normal configurations: the value and all derivatives must be
-finite there.
-"""
+Straight rods, cables of zero length and aligned pulleys are normal configurations: the value and
+all derivatives must be finite there."""
 
 import jax.numpy as jnp
 

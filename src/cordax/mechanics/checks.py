@@ -13,7 +13,8 @@ def require(ok: bool, field: str, given, expected: str) -> None:
 
 
 def known_values(x) -> np.ndarray | None:
-    """The numbers in `x`, or None where a JAX transformation hides them (then only shapes can be checked)."""
+    """The numbers in `x`, or None where a JAX transformation hides them (then only shapes can be
+    checked)."""
     if isinstance(x, jax.core.Tracer) or not isinstance(x, (jax.Array, np.ndarray, float, int)):
         return None
     return np.asarray(x)

@@ -12,10 +12,10 @@ from .system import System
 class Controller(eqx.Module):
     """`(t, state, memory) -> (u, memory)`, with `u` of shape (n_u,).
 
-    `memory` is a pytree, `()` if there is none. With `period` (seconds, a multiple of dt) the controller is sampled: called once per
-    period, its output held. Without, a memoryless controller is evaluated wherever the integrator asks, in every stage; one with
-    memory is sampled at every step.
-    """
+    `memory` is a pytree, `()` if there is none. With `period` (seconds, a multiple of dt) the
+    controller is sampled: called once per period, its output held. Without, a memoryless controller
+    is evaluated wherever the integrator asks, in every stage; one with memory is sampled at every
+    step."""
 
     @property
     def period(self) -> float | None:
@@ -44,7 +44,8 @@ class _Function(Controller):
 
 
 def as_controller(control, system: System, dtype) -> Controller:
-    """A Controller from a Controller, an array of constant inputs, a function `(t, state) -> u`, or None (zero inputs)."""
+    """A Controller from a Controller, an array of constant inputs, a function `(t, state) -> u`, or
+    None (zero inputs)."""
     if isinstance(control, Controller):
         return control
     if control is None:

@@ -2,13 +2,13 @@
 
     M(q) a = -c(q, v) - dV/dq - dR/dv + applied,        c = d/dt(dT/dv)|_{a=0} - dT/dq
 
-Kinetic energy is best given by inertial coordinates x(q) with weights w, `T = 1/2 sum_i w_i xdot_i^2` (positions times masses,
-angles times moments of inertia). Then, with A = dx/dq,
+Kinetic energy is best given by inertial coordinates x(q) with weights w, `T = 1/2 sum_i w_i
+xdot_i^2` (positions times masses, angles times moments of inertia). Then, with A = dx/dq,
 
     M = A^T W A,        c = A^T W (d^2 x/dt^2 at a = 0),
 
-one Jacobian, one second-order jvp and one vjp, two to three times cheaper than Hessians of a general T.
-"""
+one Jacobian, one second-order jvp and one vjp, two to three times cheaper than Hessians of a
+general T."""
 
 import jax
 import jax.numpy as jnp
@@ -20,21 +20,23 @@ from .system import System
 
 
 class LagrangianSystem(System):
-    """A machine described by its energies; mass matrix, velocity terms and forces follow by differentiation.
+    """A machine described by its energies; mass matrix, velocity terms and forces follow by
+    differentiation.
 
     A subclass gives `inertial_coordinates` and `inertial_weights` (or overrides `kinetic_energy`),
-    `potential_energy`, `dissipation` and `applied_force`. Coordinates are minimal or constrained but free of quaternions
-    (n_q = n_v).
-    """
+    `potential_energy`, `dissipation` and `applied_force`. Coordinates are minimal or constrained
+    but free of quaternions (n_q = n_v)."""
 
     def __check_init__(self):
         if self.n_q != self.n_v:
             raise ValueError(
-                f"{type(self).__name__}: got {self.n_q} coordinates and {self.n_v} velocities, expected equal "
+                f"{type(self).__name__}: got {self.n_q} coordinates and {self.n_v} velocities, "
+                f"expected equal "
                 "numbers (LagrangianSystem does not handle quaternions; derive from System)"
             )
 
-    # --- what the machine is -----------------------------------------------------------------------------------
+    # --- what the machine is
+    # -----------------------------------------------------------------------------------
     def inertial_coordinates(self, q) -> Float[Array, " k"]:
         """Positions [m] and angles [rad] that carry inertia, shape (k,)."""
         raise NotImplementedError(
@@ -53,7 +55,8 @@ class LagrangianSystem(System):
         """Generalised force of inputs and of whatever has no potential, shape (n,)."""
         return jnp.zeros_like(v)
 
-    # --- what follows ------------------------------------------------------------------------------------------
+    # --- what follows
+    # ------------------------------------------------------------------------------------------
     def kinetic_energy(self, q, v):
         velocity = jax.jvp(self.inertial_coordinates, (q,), (v,))[1]
         return 0.5 * jnp.sum(self.inertial_weights() * velocity * velocity)

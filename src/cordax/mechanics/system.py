@@ -14,11 +14,12 @@ from .state import State
 
 
 class Linearisation(eqx.Module):
-    """The equations of motion about a state, for implicit steps: `M a = f`, `K = df/dq`, `D = df/dv`.
+    """The equations of motion about a state, for implicit steps: `M a = f`, `K = df/dq`, `D =
+    df/dv`.
 
-    Derivatives are taken in the tangent space, with held forces frozen. Implicit integrators use these methods only, so that a
-    machine whose matrices have structure (diagonal motor inertias, bands) may exploit it.
-    """
+    Derivatives are taken in the tangent space, with held forces frozen. Implicit integrators use
+    these methods only, so that a machine whose matrices have structure (diagonal motor inertias,
+    bands) may exploit it."""
 
     f: eqx.AbstractVar[Float[Array, " n"]]
 
@@ -63,17 +64,19 @@ class DenseLinearisation(Linearisation):
 class System(eqx.Module):
     """A machine: `M(q) a = f(t, q, v, u)`, with constraints `Phi(t, q) = 0` where it has any.
 
-    A subclass says what the machine is and nothing about time stepping. Necessary are `coordinate_names`,
-    `mass_matrix`, `force` and `default_state`; everything else has a default. Numbers are array fields
-    (`float_field`), so that they carry gradients and batch without recompilation.
-    """
+    A subclass says what the machine is and nothing about time stepping. Necessary are
+    `coordinate_names`, `mass_matrix`, `force` and `default_state`; everything else has a default.
+    Numbers are array fields (`float_field`), so that they carry gradients and batch without
+    recompilation."""
 
-    #: whether the acceleration depends on q and t alone (constant mass matrix, no damping): splitting methods need it
+    #: whether the acceleration depends on q and t alone (constant mass matrix, no damping);
+    #: splitting methods need it
     separable: ClassVar[bool] = False
     default_integrator: ClassVar[str] = "rk4"
     default_dt: ClassVar[float] = 1e-3
 
-    # --- names -----------------------------------------------------------------------------------------------
+    # --- names ------------------------------------------------------------------------------------
+    # -----------
     @property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the n_q coordinates."""
@@ -89,13 +92,15 @@ class System(eqx.Module):
         """Names of the inputs `u` (motor torques, winch lengths, external forces)."""
         return ()
 
-    # --- equations -------------------------------------------------------------------------------------------
+    # --- equations
+    # -------------------------------------------------------------------------------------------
     def mass_matrix(self, q) -> Float[Array, "n n"]:
         """M(q), symmetric positive definite, shape (n_v, n_v)."""
         raise NotImplementedError(f"{type(self).__name__} must define mass_matrix")
 
     def force(self, t, q, v, u) -> Float[Array, " n"]:
-        """All generalised forces but constraint and held forces, velocity terms included, shape (n_v,)."""
+        """All generalised forces but constraint and held forces, velocity terms included, shape
+        (n_v,)."""
         raise NotImplementedError(f"{type(self).__name__} must define force")
 
     def held(self, t, q, v):
@@ -111,16 +116,19 @@ class System(eqx.Module):
         return jnp.zeros(0, q.dtype)
 
     def retract(self, q, dq) -> Float[Array, " n_q"]:
-        """Move `q` along the tangent vector `dq`, shape (n_v,). Overridden where quaternions appear."""
+        """Move `q` along the tangent vector `dq`, shape (n_v,). Overridden where quaternions
+        appear."""
         return q + dq
 
-    # --- what people look at ---------------------------------------------------------------------------------
+    # --- what people look at
+    # ---------------------------------------------------------------------------------
     def outputs(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
         """Named quantities of interest at one instant: tensions, elongations, poses."""
         return {}
 
     def warnings(self, outputs) -> dict[str, Float[Array, "..."]]:
-        """Named conditions (true where bad) the model cannot rule out, such as a tendon that pushes."""
+        """Named conditions (true where bad) the model cannot rule out, such as a tendon that
+        pushes."""
         return {}
 
     def geometry(self, t, q) -> Scene:
@@ -136,14 +144,16 @@ class System(eqx.Module):
         return jnp.zeros((), q.dtype)
 
     def valid(self, t, q, v):
-        """Whether the state lies where the model holds; a run that leaves it stops with `runaway_state`."""
+        """Whether the state lies where the model holds; a run that leaves it stops with
+        `runaway_state`."""
         return True
 
     def default_state(self) -> State:
         """A natural start."""
         raise NotImplementedError(f"{type(self).__name__} must define default_state")
 
-    # --- derived ---------------------------------------------------------------------------------------------
+    # --- derived
+    # ---------------------------------------------------------------------------------------------
     @property
     def n_q(self) -> int:
         return len(self.coordinate_names)

@@ -10,7 +10,8 @@ from .checks import require, require_known, require_positive, require_shape
 
 
 class ElasticTendon(eqx.Module):
-    """Tension `stiffness * elongation + damping * d(elongation)/dt`, in tension and compression alike.
+    """Tension `stiffness * elongation + damping * d(elongation)/dt`, in tension and compression
+    alike.
 
     `stiffness` [N/m] and `damping` [N s/m]: one number, or one per tendon.
     """
@@ -31,9 +32,9 @@ class Motors(eqx.Module):
     """Motors with drums; each quantity one number, or one per motor.
 
     `inertia` of rotor and gear [kg m^2], `drum_radius` [m], `gear_ratio` [-]; dry friction torque
-    `dry_friction * 2/pi * arctan(friction_slope * rate)` with `dry_friction` [N m] and `friction_slope` [s/rad] (the width of the
-    smoothed sign function). A positive angle pays tendon out.
-    """
+    `dry_friction * 2/pi * arctan(friction_slope * rate)` with `dry_friction` [N m] and
+    `friction_slope` [s/rad] (the width of the smoothed sign function). A positive angle pays tendon
+    out."""
 
     inertia: Float[Array, "..."] = float_field()
     drum_radius: Float[Array, "..."] = float_field()
@@ -59,7 +60,8 @@ class Motors(eqx.Module):
 
 
 class Routing(eqx.Module):
-    """Along which side of each joint each tendon runs: `left` and `right`, shape (n_tendons, n_joints), entries 0 or 1."""
+    """Along which side of each joint each tendon runs: `left` and `right`, shape (n_tendons,
+    n_joints), entries 0 or 1."""
 
     left: Float[Array, "k n"] = float_field()
     right: Float[Array, "k n"] = float_field()
@@ -75,7 +77,8 @@ class Routing(eqx.Module):
 
     @classmethod
     def named(cls, name: str, joints: int) -> "Routing":
-        """`"single"`: tendon 1 left of all joints, tendon j + 1 right of joint j. `"cumulative"`: tendon j + 1 right of joints 1 to j."""
+        """`"single"`: tendon 1 left of all joints, tendon j + 1 right of joint j. `"cumulative"`:
+        tendon j + 1 right of joints 1 to j."""
         require_known("routing", name, ("single", "cumulative"))
         right = np.eye(joints) if name == "single" else np.tril(np.ones((joints, joints)))
         left = np.zeros((joints + 1, joints))

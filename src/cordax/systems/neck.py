@@ -1,18 +1,20 @@
 """A planar neck of stacked X-joints pulled by tendons.
 
-N. J. S. Testard, C. Chevallereau, P. Wenger, "Comparison of explicit and implicit numerical integrations for a tendon-driven
-robot", CableCon 2023, doi 10.1007/978-3-031-32322-5_19. Symbols follow that paper: alpha joint angles, theta motor angles, b and L bar
-lengths, h and s joint height and half difference of its sides, B tendon travel per motor angle, J_l = dl/dalpha.
+N. J. S. Testard, C. Chevallereau, P. Wenger, "Comparison of explicit and implicit numerical
+integrations for a tendon-driven robot", CableCon 2023, doi 10.1007/978-3-031-32322-5_19. Symbols
+follow that paper: alpha joint angles, theta motor angles, b and L bar lengths, h and s joint height
+and half difference of its sides, B tendon travel per motor angle, J_l = dl/dalpha.
 
-Joint j is a crossed four-bar linkage: base bar and top bar of length b, two diagonals of length L. The top bar of joint j is the base
-of joint j + 1. With `t(x) = (cos x, sin x)`, `n(x) = (-sin x, cos x)`, Theta_j = alpha_1 + ... + alpha_j and mid_j = Theta_{j-1} + alpha_j/2,
+Joint j is a crossed four-bar linkage: base bar and top bar of length b, two diagonals of length L.
+The top bar of joint j is the base of joint j + 1. With `t(x) = (cos x, sin x)`, `n(x) = (-sin x,
+cos x)`, Theta_j = alpha_1 + ... + alpha_j and mid_j = Theta_{j-1} + alpha_j/2,
 
     h = sqrt(L^2 - b^2 cos^2(alpha/2)),  s = b sin(alpha/2),  sides h - s (left) and h + s (right)
     P_j = P_{j-1} + h_j n(mid_j)                                         centre of top bar j
     P_{j-1} + (h_j + s_j)/2 n(mid_j),  P_{j-1} + (h_j - s_j)/2 n(mid_j)  centres of the diagonals
 
-This file says what the neck is, by its energies; `neck_closed_form` holds the same equations written out for speed.
-"""
+This file says what the neck is, by its energies; `neck_closed_form` holds the same equations
+written out for speed."""
 
 import equinox as eqx
 import jax
@@ -39,9 +41,8 @@ from . import neck_closed_form as closed
 class Bars(eqx.Module):
     """The bars of the joints: uniform slender rods.
 
-    `width` b [m] of base and top bars, one number; `diagonal` L [m], `top_mass` and `diagonal_mass` [kg] of each bar: one number, or one per
-    joint from the bottom.
-    """
+    `width` b [m] of base and top bars, one number; `diagonal` L [m], `top_mass` and `diagonal_mass`
+    [kg] of each bar: one number, or one per joint from the bottom."""
 
     width: Float[Array, ""] = float_field()
     diagonal: Float[Array, "..."] = float_field()
@@ -58,7 +59,8 @@ class Bars(eqx.Module):
 
 
 class Springs(eqx.Module):
-    """Springs along both sides of every joint: `stiffness` [N/m] and `rest_length` [m], one number or one per joint."""
+    """Springs along both sides of every joint: `stiffness` [N/m] and `rest_length` [m], one number
+    or one per joint."""
 
     stiffness: Float[Array, "..."] = float_field()
     rest_length: Float[Array, "..."] = float_field()
@@ -71,11 +73,12 @@ class Springs(eqx.Module):
 class Neck(LagrangianSystem):
     """A stack of X-joints with springs, tendons and motors. Start from `Neck.default(3)`.
 
-    The joints are as many as the columns of `routing`, tendons and motors as many as its rows. Coordinates: joint angles alpha, then, with
-    elastic tendons, motor angles theta [rad]. Inputs: motor torques [N m]; a pulling motor has a negative torque.
-    `gravity` [m/s^2] pulls along -y: positive for an upright neck, negative for a hanging one. `pivot_friction` [N m s/rad] acts in each of
-    the four pivots of a joint. `closed_form=False` derives the equations from the energies instead of using their written-out form.
-    """
+    The joints are as many as the columns of `routing`, tendons and motors as many as its rows.
+    Coordinates: joint angles alpha, then, with elastic tendons, motor angles theta [rad]. Inputs:
+    motor torques [N m]; a pulling motor has a negative torque. `gravity` [m/s^2] pulls along -y:
+    positive for an upright neck, negative for a hanging one. `pivot_friction` [N m s/rad] acts in
+    each of the four pivots of a joint. `closed_form=False` derives the equations from the energies
+    instead of using their written-out form."""
 
     bars: Bars
     springs: Springs
@@ -128,7 +131,8 @@ class Neck(LagrangianSystem):
         routing: str | Routing = "single",
         closed_form: bool = True,
     ) -> "Neck":
-        """The robot of the paper (3 or 4 joints; other numbers repeat its proportions), with elastic tendons unless told otherwise.
+        """The robot of the paper (3 or 4 joints; other numbers repeat its proportions), with
+        elastic tendons unless told otherwise.
 
         The rotor inertia is not in the paper.
         """
@@ -151,7 +155,8 @@ class Neck(LagrangianSystem):
             closed_form=closed_form,
         )
 
-    # --- sizes and names -----------------------------------------------------------------------------------------
+    # --- sizes and names
+    # -----------------------------------------------------------------------------------------
     @property
     def n_joints(self) -> int:
         return self.routing.left.shape[1]
@@ -175,10 +180,12 @@ class Neck(LagrangianSystem):
         return tuple(f"torque_{k + 1}" for k in range(self.n_tendons))
 
     def split(self, x):
-        """Joint part and motor part of a coordinate or velocity vector; the latter is empty with rigid tendons."""
+        """Joint part and motor part of a coordinate or velocity vector; the latter is empty with
+        rigid tendons."""
         return x[: self.n_joints], x[self.n_joints :]
 
-    # --- geometry --------------------------------------------------------------------------------------------------
+    # --- geometry ---------------------------------------------------------------------------------
+    # -----------------
     def joint_shape(self, alpha):
         """Height h and half side difference s of each joint [m], shape (n_joints,) each."""
         sine, cosine = materialise(sincos(0.5 * alpha))
@@ -186,7 +193,8 @@ class Neck(LagrangianSystem):
         return jnp.sqrt(self.bars.diagonal**2 - b * b * cosine * cosine), b * sine
 
     def centres(self, alpha):
-        """Centres of the top bars, of diagonals AD and of diagonals BC [m]: three arrays of shape (2, n_joints)."""
+        """Centres of the top bars, of diagonals AD and of diagonals BC [m]: three arrays of shape
+        (2, n_joints)."""
         h, s = self.joint_shape(alpha)
         sine, cosine = materialise(sincos(matvec(closed.MID(self.n_joints), alpha)))
         n = jnp.stack([-sine, cosine])
@@ -203,7 +211,8 @@ class Neck(LagrangianSystem):
         return matvec(self.routing.left, h - s - h0) + matvec(self.routing.right, h + s - h0)
 
     def motor_angle(self, q):
-        """theta [rad], shape (n_tendons,): a coordinate, or with rigid tendons a function of the joint angles."""
+        """theta [rad], shape (n_tendons,): a coordinate, or with rigid tendons a function of the
+        joint angles."""
         alpha, theta = self.split(q)
         return theta if self.elastic else self.tendon_length(alpha) / self.motors.travel
 
@@ -212,12 +221,14 @@ class Neck(LagrangianSystem):
         alpha, theta = self.split(q)
         return self.tendon_length(alpha) - self.motors.travel * theta
 
-    # --- energies --------------------------------------------------------------------------------------------------
+    # --- energies ---------------------------------------------------------------------------------
+    # -----------------
     def inertial_coordinates(self, q):
         alpha, _ = self.split(q)
         top, ad, bc = self.centres(alpha)
         angle = matvec(np.tril(np.ones((self.n_joints, self.n_joints))), alpha)
-        # angle of diagonal AD to the base bar: alpha/2 + arccos(b/L cos(alpha/2)); of BC: alpha/2 + pi - the same
+        # angle of diagonal AD to the base bar: alpha/2 + arccos(b/L cos(alpha/2)); of BC: alpha/2 +
+        # pi - the same
         _, cosine = sincos(0.5 * alpha)
         beta = jnp.arccos(self.bars.width / self.bars.diagonal * cosine)
         middle = angle - 0.5 * alpha
@@ -260,7 +271,8 @@ class Neck(LagrangianSystem):
     def dissipation(self, q, v):
         alpha, rate = self.split(q)[0], self.split(v)[0]
         h, s = self.joint_shape(alpha)
-        # the four pivots of a joint turn at phi', psi', -psi', -phi' times the joint rate, phi' = (h + s)/2h, psi' = (h - s)/2h
+        # the four pivots of a joint turn at phi', psi', -psi', -phi' times the joint rate, phi' =
+        # (h + s)/2h, psi' = (h - s)/2h
         pivots = 0.5 * self.pivot_friction * jnp.sum((1.0 + (s / h) ** 2) * rate**2)
         if not self.elastic:
             return pivots
@@ -294,7 +306,8 @@ class Neck(LagrangianSystem):
     def _motor_torque_to_force(self, q, torque):
         return jax.vjp(self.motor_angle, q)[1](torque)[0]
 
-    # --- the same, written out -------------------------------------------------------------------------------------
+    # --- the same, written out
+    # -------------------------------------------------------------------------------------
     def mass_matrix(self, q):
         return closed.mass_matrix(self, q) if self.closed_form else super().mass_matrix(q)
 
@@ -311,9 +324,11 @@ class Neck(LagrangianSystem):
             return closed.linearise(self, q, v, u, self.held(t, q, v))
         return super().linearise(t, q, v, u)
 
-    # --- what people look at -----------------------------------------------------------------------------------------
+    # --- what people look at
+    # -----------------------------------------------------------------------------------------
     def tension(self, t, q, v, u):
-        """Tension of each tendon [N], shape (n_tendons,); with rigid tendons from the equation of its motor."""
+        """Tension of each tendon [N], shape (n_tendons,); with rigid tendons from the equation of
+        its motor."""
         if isinstance(self.tendon, ElasticTendon):
             stretching = jax.jvp(self.elongation, (q,), (v,))[1]
             return self.tendon.stiffness * self.elongation(q) + self.tendon.damping * stretching
@@ -349,8 +364,8 @@ class Neck(LagrangianSystem):
         return self.state_at(jnp.zeros(self.n_joints), tension=jnp.full(self.n_tendons, 20.0))
 
     def state_at(self, alpha, rate=None, tension=None) -> State:
-        """The state with joint angles `alpha` and rates, shape (n_joints,), and, with elastic tendons, the given tensions [N], shape (n_tendons,),
-        the motors moving with the joints."""
+        """The state with joint angles `alpha` and rates, shape (n_joints,), and, with elastic
+        tendons, the given tensions [N], shape (n_tendons,), the motors moving with the joints."""
         alpha = as_float_array(alpha)
         rate = jnp.zeros_like(alpha) if rate is None else as_float_array(rate)
         require_shape("alpha", alpha, (self.n_joints,))
@@ -367,13 +382,16 @@ class Neck(LagrangianSystem):
             jnp.concatenate([alpha, theta]), jnp.concatenate([rate, speed / self.motors.travel])
         )
 
-    # --- for controllers: the structure without tendons ----------------------------------------------------------------
+    # --- for controllers: the structure without tendons
+    # ----------------------------------------------------------------
     def joint_torque(self, alpha, rate, acceleration):
-        """Torque the tendons must produce for this motion [N m], shape (n_joints,): M_s a + c_s + g + pivot friction."""
+        """Torque the tendons must produce for this motion [N m], shape (n_joints,): M_s a + c_s + g
+        + pivot friction."""
         return closed.joint_torque(self, alpha, rate, acceleration)
 
     def length_derivatives(self, alpha):
-        """J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2 [m/rad^2], shape (n_tendons, n_joints) each (the Hessian is diagonal)."""
+        """J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2 [m/rad^2], shape (n_tendons, n_joints)
+        each (the Hessian is diagonal)."""
         return closed.length_derivatives(self, alpha)
 
 
@@ -390,7 +408,8 @@ def _geometry(neck: Neck, alpha) -> Scene:
         [pair(left, right), pair(left[:-1], right[1:]), pair(right[:-1], left[1:])]
     )
     springs = jnp.concatenate([pair(left[:-1], left[1:]), pair(right[:-1], right[1:])])
-    # A tendon is drawn a little outside the side it runs along; where it runs along neither side it follows the crossed bars.
+    # A tendon is drawn a little outside the side it runs along; where it runs along neither side it
+    # follows the crossed bars.
     outward = 1.0 + 0.16 * (jnp.arange(neck.n_tendons)[:, None, None] + 1) / neck.n_tendons
     lefts, rights = centre - outward * half, centre + outward * half
     on_left = neck.routing.left[:, :, None] > 0

@@ -1,16 +1,18 @@
 """The neck's equations of motion written out, with the derivatives an implicit step needs.
 
-They equal what differentiation of the energies in `neck` gives (tested to round-off), at a fraction of the operations: a step of
-the elastic three-joint neck takes microseconds when derived and less than one written out (`benchmarks/neck.py`).
+They equal what differentiation of the energies in `neck` gives (tested to round-off), at a fraction
+of the operations: a step of the elastic three-joint neck takes microseconds when derived and less
+than one written out (`benchmarks/neck.py`).
 
-With link vectors e_i = h_i n(mid_i), P_j = e_1 + ... + e_j, and the two diagonals of a joint placed symmetrically about its mid-link point, the
-kinetic energy of the structure is
+With link vectors e_i = h_i n(mid_i), P_j = e_1 + ... + e_j, and the two diagonals of a joint placed
+symmetrically about its mid-link point, the kinetic energy of the structure is
 
-    T = 1/2 sum_ik C_ik edot_i . edot_k + 1/2 sum_j (A_j alphadot_j^2 + B_j middot_j^2 + I_t Thetadot_j^2)
+    T = 1/2 sum_ik C_ik edot_i . edot_k + 1/2 sum_j (A_j alphadot_j^2 + B_j middot_j^2 + I_t
+    Thetadot_j^2)
 
-with a constant matrix C of masses and A(alpha), B(alpha) of one joint alone. Primes (`h1`, `h2`, `h3`) are derivatives with respect to alpha.
-`E` is de/dalpha; `materialise` marks what is used many times.
-"""
+with a constant matrix C of masses and A(alpha), B(alpha) of one joint alone. Primes (`h1`, `h2`,
+`h3`) are derivatives with respect to alpha. `E` is de/dalpha; `materialise` marks what is used many
+times."""
 
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -81,7 +83,8 @@ def _joints(neck: "Neck", alpha) -> _Joints:
 
 
 def _link_masses(neck: "Neck"):
-    """C, shape (n, n) [kg]; the mass carried by each link (n,) [kg]; and the rotary inertia of top bars (n, n) [kg m^2]."""
+    """C, shape (n, n) [kg]; the mass carried by each link (n,) [kg]; and the rotary inertia of top
+    bars (n, n) [kg m^2]."""
     n = neck.n_joints
     lower = np.tril(np.ones((n, n)))
     twice = lower + np.tril(np.ones((n, n)), -1)
@@ -100,7 +103,8 @@ def _diagonal_inertia(neck: "Neck"):
 
 
 def _world(j: _Joints, along_n, along_t):
-    """World components of per-link vectors given along n(mid) and t(mid); vectors (n,) or matrices (n, k)."""
+    """World components of per-link vectors given along n(mid) and t(mid); vectors (n,) or matrices
+    (n, k)."""
     sine, cosine = (x if along_n.ndim == 1 else x[:, None] for x in (j.sin_mid, j.cos_mid))
     return -sine * along_n + cosine * along_t, cosine * along_n + sine * along_t
 
@@ -133,7 +137,8 @@ class _Loads(NamedTuple):
 
 
 def _loads(neck: "Neck", j: _Joints, rate, link_acceleration=None) -> _Loads:
-    """Inverse dynamics of the structure: generalised force (n,) for rates and, optionally, link accelerations (x, y) from joint accelerations."""
+    """Inverse dynamics of the structure: generalised force (n,) for rates and, optionally, link
+    accelerations (x, y) from joint accelerations."""
     n = neck.n_joints
     C, carried, _ = _link_masses(neck)
     m_d, inertia = neck.bars.diagonal_mass, _diagonal_inertia(neck)
@@ -185,7 +190,8 @@ def _tension(neck: "Neck", j: _Joints, tendons: _Tendons, rate, theta, theta_rat
     return neck.tendon.stiffness * stretch + neck.tendon.damping * stretching  # pyright: ignore
 
 
-# --- what the machine calls -----------------------------------------------------------------------------------------------
+# --- what the machine calls
+# -----------------------------------------------------------------------------------------------
 def length_derivatives(neck: "Neck", alpha):
     return _tendons(neck, _joints(neck, alpha))
 
@@ -211,7 +217,7 @@ def _structure_mass_matrix(neck: "Neck", j: _Joints):
 
 
 def mass_matrix(neck: "Neck", q):
-    alpha, theta = neck.split(q)
+    alpha, _ = neck.split(q)
     j = _joints(neck, alpha)
     M = _structure_mass_matrix(neck, j)
     rotor = jnp.broadcast_to(neck.motors.inertia, (neck.n_tendons,))
@@ -287,7 +293,8 @@ def linearise(neck: "Neck", q, v, u, held) -> Linearisation:
 
 
 def _structure_matrices(neck: "Neck", j: _Joints, loads: _Loads, rate):
-    """Mass matrix of the structure and derivatives of `-c_s - g - pivot friction` with respect to alpha and its rate."""
+    """Mass matrix of the structure and derivatives of `-c_s - g - pivot friction` with respect to
+    alpha and its rate."""
     n = neck.n_joints
     C, _, tops = _link_masses(neck)
     I, U = np.eye(n), MID(n)
@@ -344,7 +351,8 @@ def _structure_matrices(neck: "Neck", j: _Joints, loads: _Loads, rate):
 
 
 def _rigid_motor_torque(neck: "Neck", tendons: _Tendons, rate, torque):
-    """What the motors exert on the tendons, their inertia at zero joint acceleration taken off, shape (n_tendons,)."""
+    """What the motors exert on the tendons, their inertia at zero joint acceleration taken off,
+    shape (n_tendons,)."""
     return torque - neck.motors.inertia / neck.motors.travel * matvec(tendons.H, rate * rate)
 
 
@@ -365,11 +373,12 @@ def _rigid(neck: "Neck", j: _Joints, tendons: _Tendons, M, f, K, D, rate, torque
 
 
 class TendonLinearisation(Linearisation):
-    """Joints coupled to motors one by one through elastic tendons: the motors are eliminated, n_joints unknowns remain.
+    """Joints coupled to motors one by one through elastic tendons: the motors are eliminated,
+    n_joints unknowns remain.
 
-    `M_a`, `K_a`, `D_a`: structure and tendon geometry, shape (n, n); `J` = dl/dalpha and `slope` = d(tension)/dalpha, shape (k, n);
-    motor inertia, travel, tendon stiffness and damping, shape (k,).
-    """
+    `M_a`, `K_a`, `D_a`: structure and tendon geometry, shape (n, n); `J` = dl/dalpha and `slope` =
+    d(tension)/dalpha, shape (k, n); motor inertia, travel, tendon stiffness and damping, shape
+    (k,)."""
 
     f: Float[Array, " m"]
     M_a: Float[Array, "n n"]

@@ -8,7 +8,8 @@ from ..mechanics.checks import require_positive
 
 
 class Oscillator(LagrangianSystem):
-    """`mass` [kg] on a spring of `stiffness` [N/m] with a dashpot of `damping` [N s/m]; input: a force [N]."""
+    """`mass` [kg] on a spring of `stiffness` [N/m] with a dashpot of `damping` [N s/m]; input: a
+    force [N]."""
 
     mass: jnp.ndarray = float_field(default=1.0)
     stiffness: jnp.ndarray = float_field(default=1.0)
@@ -18,7 +19,8 @@ class Oscillator(LagrangianSystem):
         require_positive("mass", self.mass)
         require_positive("stiffness", self.stiffness)
 
-    # Constant mass; a splitting method kicks with the velocity it has, which is exact only without damping.
+    # Constant mass; a splitting method kicks with the velocity it has, which is exact only without
+    # damping.
     separable = True
     coordinate_names = ("x",)
     input_names = ("force",)
@@ -43,7 +45,8 @@ class Oscillator(LagrangianSystem):
 
 
 class Pendulum(LagrangianSystem):
-    """A point `mass` [kg] on a massless rod of `length` [m], angle counter-clockwise from hanging [rad]; input: a torque [N m]."""
+    """A point `mass` [kg] on a massless rod of `length` [m], angle counter-clockwise from hanging
+    [rad]; input: a torque [N m]."""
 
     mass: jnp.ndarray = float_field(default=1.0)
     length: jnp.ndarray = float_field(default=1.0)
