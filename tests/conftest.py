@@ -1,0 +1,5 @@
+"""Everything is tested in double precision; cordax comes before any use of JAX (see `cordax._xla`)."""
+
+import cordax
+
+cordax.enable_x64()
