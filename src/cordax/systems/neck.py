@@ -232,29 +232,23 @@ class Neck(LagrangianSystem):
         _, cosine = sincos(0.5 * alpha)
         beta = jnp.arccos(self.bars.width / self.bars.diagonal * cosine)
         middle = angle - 0.5 * alpha
-        return jnp.concatenate(
-            [
-                top.ravel(),
-                ad.ravel(),
-                bc.ravel(),
-                angle,
-                middle + beta,
-                middle - beta,
-                self.motor_angle(q),
-            ]
-        )
+        return {
+            "centres": (top, ad, bc),
+            "angles": (angle, middle + beta, middle - beta),
+            "motors": self.motor_angle(q),
+        }
 
     def inertial_weights(self):
         n = self.n_joints
-        m_t, m_d = (
-            jnp.broadcast_to(m, (n,)) for m in (self.bars.top_mass, self.bars.diagonal_mass)
-        )
+        m_t = jnp.broadcast_to(self.bars.top_mass, (n,))
+        m_d = jnp.broadcast_to(self.bars.diagonal_mass, (n,))
         inertia_t = m_t * self.bars.width**2 / 12.0
         inertia_d = m_d * self.bars.diagonal**2 / 12.0
-        rotor = jnp.broadcast_to(self.motors.inertia, (self.n_tendons,))
-        return jnp.concatenate(
-            [m_t, m_t, m_d, m_d, m_d, m_d, inertia_t, inertia_d, inertia_d, rotor]
-        )
+        return {
+            "centres": (m_t, m_d, m_d),
+            "angles": (inertia_t, inertia_d, inertia_d),
+            "motors": jnp.broadcast_to(self.motors.inertia, (self.n_tendons,)),
+        }
 
     def potential_energy(self, q):
         alpha, _ = self.split(q)
@@ -397,38 +391,39 @@ class Neck(LagrangianSystem):
 
 def _geometry(neck: Neck, alpha) -> Scene:
     """Bars, springs and tendons of one configuration, in the plane [m]."""
-    n = neck.n_joints
+    n, width = neck.n_joints, neck.bars.width
     top, _, _ = neck.centres(alpha)
     centre = jnp.concatenate([jnp.zeros((2, 1)), top], axis=1).T
     angle = jnp.concatenate([jnp.zeros(1), jnp.cumsum(alpha)])
-    half = 0.5 * neck.bars.width * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    half = 0.5 * width * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
     left, right = centre - half, centre + half
     pair = lambda a, b: jnp.stack([a, b], axis=1)
     bars = jnp.concatenate(
         [pair(left, right), pair(left[:-1], right[1:]), pair(right[:-1], left[1:])]
     )
     springs = jnp.concatenate([pair(left[:-1], left[1:]), pair(right[:-1], right[1:])])
-    # A tendon is drawn a little outside the side it runs along; where it runs along neither side it
-    # follows the crossed bars.
-    outward = 1.0 + 0.16 * (jnp.arange(neck.n_tendons)[:, None, None] + 1) / neck.n_tendons
-    lefts, rights = centre - outward * half, centre + outward * half
-    on_left = neck.routing.left[:, :, None] > 0
-    on_right = neck.routing.right[:, :, None] > 0
-    # joint by joint: entry and exit point of each tendon
-    entry = jnp.where(on_left, lefts[:, :-1], rights[:, :-1])
-    leave = jnp.where(
-        on_left,
-        lefts[:, 1:],
-        jnp.where(on_right, rights[:, 1:], centre[None, 1:] - 0.3 * half[None, 1:]),
-    )
-    entry = jnp.where(on_left | on_right, entry, centre[None, :-1] + 0.3 * half[None, :-1])
-    tendons = jnp.stack([entry, leave], axis=2).reshape(neck.n_tendons, 2 * n, 2)
-    # a tendon ends at the last joint along whose side it runs
-    used = (neck.routing.left + neck.routing.right) > 0
+    # A tendon stays on its side of a joint; where it runs along neither side it follows a crossed
+    # bar, which brings it from the other side to where the next joint wants it.
+    enter = jnp.zeros((neck.n_tendons, n)) + neck.routing.right - neck.routing.left
+    leave = enter
+    for j in reversed(range(n - 1)):
+        leave = leave.at[:, j].set(jnp.where(enter[:, j] == 0, enter[:, j + 1], leave[:, j]))
+        enter = enter.at[:, j].set(jnp.where(enter[:, j] == 0, -leave[:, j], enter[:, j]))
+    used = neck.routing.left + neck.routing.right > 0
     last = n - 1 - jnp.argmax(used[:, ::-1], axis=1)
+    # drawn a little beside springs and bars, each tendon at its own distance
+    side = jnp.sign(jnp.take_along_axis(enter, last[:, None], axis=1))
+    beside = side * (0.28 + 0.14 * jnp.arange(neck.n_tendons)[:, None] / neck.n_tendons)
+    place = lambda at, x: centre[at] + (x + beside)[:, :, None] * half[at]
+    base = jnp.arange(n)
+    tendons = jnp.stack([place(base, enter), place(base + 1, leave)], axis=2)
+    # a tendon ends at the last joint along whose side it runs
     index = jnp.minimum(jnp.arange(2 * n)[None], 2 * last[:, None] + 1)
-    tendons = jnp.take_along_axis(tendons, index[:, :, None], axis=1)
+    tendons = jnp.take_along_axis(
+        tendons.reshape(neck.n_tendons, 2 * n, 2), index[:, :, None], axis=1
+    )
+    ground = jnp.array([[[-1.0, 0.0], [1.0, 0.0]]]) * width
     return Scene(
-        {"spring": springs, "tendon": tendons, "bar": bars},
+        {"ground": ground, "spring": springs, "tendon": tendons, "bar": bars},
         {"pivot": jnp.concatenate([left, right])},
     )
