@@ -1,0 +1,80 @@
+"""The command line: `cordax COMMAND ...`. One file per command, imported when it is called for."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+
+class _Command(NamedTuple):
+    module: str
+    function: str
+    help: str
+
+
+#: by the words that call them
+_COMMANDS = {
+    "run neck": _Command("run", "run_neck", "simulate the tendon-driven neck; figure, film, data"),
+    "reproduce neck": _Command(
+        "reproduce", "reproduce_neck", "repeat the neck paper's experiments and judge its claims"
+    ),
+    "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
+    "list": _Command("listing", "show", "machines and integrators"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0, 1 if a simulation failed, 2 for bad input."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview())
+        return 0 if words else 2
+    if words[0] == "--version":
+        from .. import __version__
+
+        print(f"cordax {__version__}")
+        return 0
+    for count in (2, 1):
+        name = " ".join(words[:count])
+        if name in _COMMANDS and len(words) >= count:
+            return _call(name, words[count:])
+    if words[0] in {name.split()[0] for name in _COMMANDS}:
+        asked = words[1:2] in (["-h"], ["--help"])
+        print(_overview(words[0]), file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    print(f"cordax: no command {words[0]!r}\n\n{_overview()}", file=sys.stderr)
+    return 2
+
+
+def _call(name: str, rest: list[str]) -> int:
+    import tyro
+
+    from .._precision import enable_x64
+    from .._xla import enable_cache
+    from ..simulate import SimulationError
+
+    command = _COMMANDS[name]
+    function = getattr(import_module(f"{__name__}.{command.module}"), command.function)
+    enable_x64()
+    enable_cache()
+    try:
+        code = tyro.cli(function, prog=f"cordax {name}", args=rest)
+    except SimulationError as error:
+        print(f"cordax: {error}", file=sys.stderr)
+        return 1
+    except (ValueError, OSError) as error:
+        print(f"cordax: {error}", file=sys.stderr)
+        return 2
+    return code or 0
+
+
+def _overview(first: str = "") -> str:
+    lines = [f"usage: cordax {first or 'COMMAND'} ...", ""]
+    lines += [
+        f"  cordax {name:16} {command.help}"
+        for name, command in _COMMANDS.items()
+        if name.startswith(first)
+    ]
+    if not first:
+        lines.append(f"  cordax {'--version':16} the version")
+    return "\n".join([*lines, "", "Add --help to a command for its options."])

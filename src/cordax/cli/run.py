@@ -1,0 +1,165 @@
+"""`cordax run neck`: one simulation, its summary and its files."""
+
+import math
+import time
+from pathlib import Path
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._precision import as_float_array
+from ..control import ComputedTorque, RaisedCosine
+from ..mechanics.tendons import ElasticTendon, RigidTendon
+from ..reproduce.neck.setup import DURATION, amplitude
+from ..simulate import simulate
+from ..systems import Neck
+from ..trajectory import Trajectory
+
+#: tension of every tendon while the motors are not controlled [N]
+_PRESTRESS = 20.0
+
+
+def run_neck(
+    joints: int = 3,
+    tendons: Literal["elastic", "rigid"] = "elastic",
+    routing: Literal["single", "cumulative"] = "single",
+    dt: float = 2e-3,
+    integrator: str = "linearly_implicit_euler",
+    duration: float = DURATION,
+    control: bool = True,
+    gravity: float = 9.81,
+    stiffness: float = 1e5,
+    damping: float = 100.0,
+    output: Path = Path("outputs"),
+    figure: bool = True,
+    film: Literal["gif", "mp4", "none"] = "gif",
+    npz: bool = True,
+    csv: bool = False,
+    progress: bool = False,
+) -> int:
+    """Simulate the tendon-driven neck.
+
+    Prints a summary and writes neck.png, neck.gif and neck.npz to the output folder.
+
+    Args:
+        joints: number of X-joints, one or more.
+        tendons: elastic tendons, or rigid ones.
+        routing: tendons on the right pass one joint each (single) or all joints below
+            (cumulative).
+        dt: step in seconds.
+        integrator: see `cordax list`.
+        duration: simulated time in seconds, a whole number of steps.
+        control: computed-torque control along a smooth motion; without it the neck is released
+            from its bent posture under constant motor torques.
+        gravity: in m/s^2; negative for a hanging neck, 0 for none.
+        stiffness: of elastic tendons in N/m.
+        damping: of elastic tendons in N s/m.
+        output: folder for the files.
+        figure: write neck.png, the neck at five instants, and neck_motion.png, angles, tensions
+            and elongations against time.
+        film: write the film neck.gif or neck.mp4.
+        npz: write the trajectory, exactly, to neck.npz.
+        csv: write the trajectory as a table to neck.csv.
+        progress: show a progress bar.
+    """
+    tendon = ElasticTendon(stiffness, damping) if tendons == "elastic" else RigidTendon()
+    neck = Neck.default(joints, tendon=tendon, routing=routing)
+    neck = eqx.tree_at(lambda n: n.gravity, neck, as_float_array(gravity))
+    controller = ComputedTorque(neck, RaisedCosine(amplitude(joints)))
+    state0 = controller.start()
+    law = controller
+    if not control:
+        tension = jnp.full(neck.n_tendons, _PRESTRESS)
+        state0 = neck.state_at(amplitude(joints), tension=tension)
+        law = -neck.motors.travel * tension
+
+    def go(bar: bool) -> tuple[Trajectory, float]:
+        start = time.perf_counter()
+        run = simulate(
+            neck,
+            state0,
+            dt=dt,
+            duration=duration,
+            integrator=integrator,
+            control=law,
+            progress=bar,
+        )
+        jax.block_until_ready(run.q)
+        return run, time.perf_counter() - start
+
+    first, with_compilation = go(progress)
+    run, seconds = first, with_compilation
+    if not progress:  # in pieces with a bar the time of the run alone would not be comparable
+        run, seconds = go(False)
+    print(f"Neck: {joints} joints, {tendons} tendons, {routing} routing, gravity {gravity:g} m/s^2")
+    print(f"{integrator}, {round(duration / dt)} steps of {dt * 1e3:g} ms, {duration:g} s in all")
+    print()
+    for name, text in summary(run, controller if control else None).items():
+        print(f"  {name:24} {text}")
+    if progress:
+        print(f"  {'wall time':24} {with_compilation:.2f} s with compilation")
+    else:
+        compiling = max(0.0, with_compilation - seconds)
+        speed = duration / seconds
+        print(
+            f"  {'wall time':24} {seconds * 1e3:.1f} ms to run ({speed:.0f} times real time), "
+            f"{compiling:.2f} s to compile or load"
+        )
+    print()
+    for path in _write(run, controller if control else None, output, figure, film, npz, csv):
+        print(f"wrote {path}")
+    return 0
+
+
+def summary(run: Trajectory, controller: ComputedTorque | None) -> dict[str, str]:
+    """What happened, name to text."""
+    lines: dict[str, str] = {}
+    if controller is not None:
+        error = float(np.max(np.abs(controller.tracking_error(run))))
+        lines["largest tracking error"] = f"{error:.3e} rad ({math.degrees(error):.3f} deg)"
+    tension = np.asarray(run["tension"])
+    lines["tension"] = f"{tension.min():.2f} to {tension.max():.2f} N"
+    stretch = 1e3 * np.asarray(run["elongation"])
+    if np.any(stretch):
+        lines["elongation"] = f"{stretch.min():.3f} to {stretch.max():.3f} mm"
+    x, y = np.asarray(run["tip_position"])[-1]
+    lines["tip at the end"] = f"x = {x:.4f} m, y = {y:.4f} m"
+    for name, first in run.warnings.items():
+        if np.isfinite(first):
+            lines["warning"] = f"{name.replace('_', ' ')} from t = {float(first):g} s"
+    return lines
+
+
+def _write(run: Trajectory, controller, output: Path, figure, film, npz, csv) -> list[Path]:
+    if figure or film != "none":
+        import matplotlib
+
+        matplotlib.use("Agg")  # files only: no window system needed
+    written: list[Path] = []
+    if npz:
+        written.append(run.save(output / "neck.npz"))
+    if csv:
+        from ..io import write_csv
+
+        written.append(write_csv(output / "neck.csv", run))
+    if figure:
+        from ..plot import plot_snapshots, plot_states, save_figure
+
+        written.append(save_figure(plot_snapshots(run), output / "neck.png"))
+        system = run._known_system("figures")
+        angles = [name for name in system.coordinate_names if name.startswith("alpha")]
+        desired = None
+        if controller is not None:
+            reference = np.asarray(jax.vmap(controller.reference.position)(run.t))
+            desired = dict(zip(angles, reference.T, strict=True))
+        shown = [*angles, "tension"] + ["elongation"] * bool(np.any(np.asarray(run["elongation"])))
+        motion = plot_states(run, shown, desired=desired)
+        written.append(save_figure(motion, output / "neck_motion.png"))
+    if film != "none":
+        from ..plot import animate
+
+        written.append(animate(run, output / f"neck.{film}"))
+    return written

@@ -1,0 +1,8 @@
+"""Pictures: machines at one instant, quantities against time, films."""
+
+from .animate import animate
+from .files import save_figure
+from .lines import plot_states
+from .scene import plot_scene, plot_snapshots
+
+__all__ = ["animate", "plot_scene", "plot_snapshots", "plot_states", "save_figure"]

@@ -1,0 +1,17 @@
+"""Figures as files."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+from .._files import replacing
+
+
+def save_figure(figure: Figure, path: str | Path, dpi: float = 150.0) -> Path:
+    """Write a figure (PNG, PDF, SVG by suffix) and close it. Returns the path."""
+    path = Path(path)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=dpi)
+    plt.close(figure)
+    return path

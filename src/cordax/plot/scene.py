@@ -1,0 +1,197 @@
+"""A machine at one instant, in the plane or in space."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from ..mechanics import Scene, System
+from ..mechanics.checks import require, require_shape
+from ..trajectory import Trajectory
+from .style import COLOURED_BY, FONT, LINES, OTHER_LINE, OTHER_POINT, POINTS, SCALE, label
+
+
+def plot_scene(
+    system: System,
+    q,
+    *,
+    t: float = 0.0,
+    values: Mapping[str, Any] | None = None,
+    norm: Normalize | None = None,
+    axes: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draw a machine in configuration `q`, shape (n_q,), at time `t` [s]; returns the figure.
+
+    `values` colours lines along a scale: kind ("tendon") to one number per line, such as tensions
+    [N]; `norm` fixes the ends of the scale. `axes`: where to draw; a new figure if not given.
+    """
+    require_shape("q", np.asarray(q), (system.n_q,))
+    scene = system.geometry(t, q)
+    with plt.rc_context(FONT):
+        axes = new_axes(scene) if axes is None else axes
+        draw(axes, scene, values or {}, norm)
+        fit_view(axes, [scene])
+        axes.set_title(title if title is not None else type(system).__name__)
+        if values:
+            colour_bar(axes, next(iter(values)), norm or norm_of(*values.values()))
+    return _figure(axes)
+
+
+def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None) -> Figure:
+    """The machine side by side at several instants [s] (default: five, evenly spaced), to one
+    scale, lines coloured by tension where the machine reports one."""
+    system = trajectory._known_system("plot_snapshots")
+    t = np.asarray(trajectory.t)
+    times = np.linspace(t[0], t[-1], 5) if times is None else np.asarray(times, dtype=float)
+    inside = bool(np.all((times >= t[0] - 1e-9) & (times <= t[-1] + 1e-9)))
+    require(inside, "times", times, f"instants from {t[0]:g} to {t[-1]:g} s")
+    rows = [int(np.argmin(np.abs(t - time))) for time in times]
+    scenes = [system.geometry(t[i], trajectory.q[i]) for i in rows]
+    coloured = line_values(trajectory, scenes[0])
+    norm = norm_of(*coloured.values()) if coloured else None
+    flat = dimension(scenes[0]) == 2
+    with plt.rc_context(FONT):
+        low, high = bounds(scenes)
+        shape = (high - low)[1] / (high - low)[0] if flat else 1.0
+        panel = min(2.6, 5.0 / shape)
+        size = (panel * len(rows) + 1.0, panel * shape + 0.9)
+        options = {} if flat else {"subplot_kw": {"projection": "3d"}}
+        figure, axes = plt.subplots(
+            1, len(rows), figsize=size, sharey=flat, layout="constrained", squeeze=False, **options
+        )
+        for i, scene, one in zip(rows, scenes, axes[0], strict=True):
+            draw(one, scene, {kind: x[i] for kind, x in coloured.items()}, norm)
+            fit_view(one, scenes)
+            one.set_title(f"t = {t[i]:.2f} s")
+            if flat and one is not axes[0, 0]:
+                one.set_ylabel("")
+        if norm is not None:
+            colour_bar(axes[0, -1], next(iter(coloured)), norm, list(axes[0]))
+    return figure
+
+
+# --- pieces shared with films --------------------------------------------------------------------
+def dimension(scene: Scene) -> int:
+    """2 or 3."""
+    arrays = [*scene.lines.values(), *scene.points.values()]
+    require(len(arrays) > 0, "system.geometry", "no lines and no points", "something to draw")
+    return arrays[0].shape[-1]
+
+
+def new_axes(scene: Scene) -> Axes:
+    flat = dimension(scene) == 2
+    options = {} if flat else {"projection": "3d"}
+    return plt.figure(figsize=(5.0, 5.5), layout="constrained").add_subplot(**options)
+
+
+def bounds(scenes: Sequence[Scene]) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corner of all scenes with a margin [m], shape (2 or 3,) each."""
+    d = dimension(scenes[0])
+    arrays = [x for s in scenes for x in (*s.lines.values(), *s.points.values())]
+    points = np.concatenate([np.asarray(x).reshape(-1, d) for x in arrays])
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = 0.06 * max(float(np.max(high - low)), 1e-6)
+    return low - margin, high + margin
+
+
+def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
+    """Limits that hold all scenes, equal scales and labels with units."""
+    low, high = bounds(scenes)
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    axes.set_xlabel("x [m]")
+    axes.set_ylabel("y [m]")
+    if len(low) == 3:
+        axes.set_zlim(low[2], high[2])  # pyright: ignore[reportAttributeAccessIssue]
+        axes.set_zlabel("z [m]")  # pyright: ignore[reportAttributeAccessIssue]
+    axes.set_aspect("equal")
+
+
+def line_values(trajectory: Trajectory, scene: Scene) -> dict[str, np.ndarray]:
+    """Which kinds of lines an output of the machine colours: kind to numbers (k, n_lines)."""
+    found = {}
+    for kind, lines in scene.lines.items():
+        values = trajectory.outputs.get(COLOURED_BY.get(kind, ""))
+        if values is not None and values.ndim == 2 and values.shape[1] == lines.shape[0]:
+            found[kind] = np.asarray(values)
+    return found
+
+
+def norm_of(*values) -> Normalize:
+    """A colour scale that spans all values."""
+    every = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values])
+    return Normalize(float(np.nanmin(every)), float(np.nanmax(every)))
+
+
+def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | None) -> dict:
+    """Draw a scene; returns its artists by kind, for `move`."""
+    flat = dimension(scene) == 2
+    if not flat:
+        from mpl_toolkits.mplot3d.art3d import Line3DCollection as Lines
+    else:
+        Lines = LineCollection
+    artists: dict = {}
+    for kind, lines in scene.lines.items():
+        style = LINES.get(kind, OTHER_LINE)
+        options: dict = {"linewidths": style.width, "zorder": style.order}
+        if kind in values:
+            lowest = norm or norm_of(values[kind])
+            options |= {"array": np.asarray(values[kind]), "cmap": SCALE, "norm": lowest}
+        else:
+            options |= {"colors": style.colour}
+        artists["lines", kind] = Lines(list(_shape(np.asarray(lines), style.zigzag)), **options)
+        axes.add_collection(artists["lines", kind], autolim=False)
+    for kind, points in scene.points.items():
+        style = POINTS.get(kind, OTHER_POINT)
+        look = {"s": style.size, "c": style.colour, "edgecolors": "#333333", "linewidths": 1.0}
+        artists["points", kind] = axes.scatter(*np.asarray(points).T, zorder=style.order, **look)
+    return artists
+
+
+def move(artists: dict, scene: Scene, values: Mapping[str, Any]) -> None:
+    """Bring artists that `draw` made to another scene of the same machine."""
+    for kind, lines in scene.lines.items():
+        artist = artists["lines", kind]
+        artist.set_segments(list(_shape(np.asarray(lines), LINES.get(kind, OTHER_LINE).zigzag)))
+        if kind in values:
+            artist.set_array(np.asarray(values[kind]))
+    for kind, points in scene.points.items():
+        points = np.asarray(points)
+        if points.shape[1] == 2:
+            artists["points", kind].set_offsets(points)
+        else:
+            artists["points", kind]._offsets3d = tuple(points.T)
+
+
+def _shape(lines: np.ndarray, zigzag: bool, coils: int = 7) -> np.ndarray:
+    """Lines as drawn: straight springs in the plane become coils of fixed width."""
+    if not zigzag or lines.shape[1:] != (2, 2):
+        return lines
+    start, along = lines[:, :1], lines[:, 1:] - lines[:, :1]
+    # straight ends, and in between corners to either side in turn
+    where = np.concatenate([[0.0], np.linspace(0.18, 0.82, 2 * coils + 1), [1.0]])
+    side = np.concatenate([[0.0], [0.0], np.tile([1.0, -1.0], coils)[:-1], [0.0], [0.0]])
+    across = np.stack([-along[..., 1], along[..., 0]], axis=-1)
+    length = np.maximum(np.linalg.norm(along, axis=-1, keepdims=True), 1e-12)
+    width = 0.045 * np.median(length)
+    return start + where[:, None] * along + width * side[:, None] * across / length
+
+
+def colour_bar(axes: Axes, kind: str, norm: Normalize, around: list[Axes] | None = None) -> None:
+    """The scale that colours lines of `kind`, beside `axes` or beside all of `around`."""
+    text = label(COLOURED_BY.get(kind, kind))
+    place = axes if around is None else around
+    _figure(axes).colorbar(ScalarMappable(norm, SCALE), ax=place, label=text, shrink=0.8)
+
+
+def _figure(axes: Axes) -> Figure:
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure

@@ -1,0 +1,78 @@
+"""How things look: colours that colour-blind readers can tell apart, one style per kind of line."""
+
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import ListedColormap
+
+#: Okabe and Ito's palette without its yellow, which is too faint on white
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+
+#: for quantities along a scale (tensions): light to dark, monotonic in brightness; the lightest
+#: yellow is left out, which thin lines on white would lose
+SCALE = ListedColormap(colormaps["viridis"](np.linspace(0.9, 0.0, 256)), "tension")
+
+FONT = {
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "legend.fontsize": 9,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+class LineStyle(NamedTuple):
+    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only."""
+
+    colour: str
+    width: float
+    order: int
+    zigzag: bool = False
+
+
+class PointStyle(NamedTuple):
+    colour: str
+    size: float
+    order: int
+
+
+LINES = {
+    "bar": LineStyle("#333333", 3.0, 3),
+    "tendon": LineStyle("#D55E00", 1.6, 4),
+    "cable": LineStyle("#D55E00", 1.6, 4),
+    "spring": LineStyle("#8A8A8A", 0.9, 2, zigzag=True),
+    "ground": LineStyle("#000000", 4.0, 1),
+}
+POINTS = {"pivot": PointStyle("#FFFFFF", 16.0, 5), "ground": PointStyle("#000000", 30.0, 5)}
+OTHER_LINE = LineStyle("#0072B2", 1.6, 3)
+OTHER_POINT = PointStyle("#0072B2", 16.0, 5)
+
+#: which output of a machine colours which kind of line, where their numbers agree
+COLOURED_BY = {"tendon": "tension", "cable": "tension"}
+#: units of quantities by the stem of their name (`alpha` of `alpha_2`), for labels
+UNITS = {
+    "alpha": "rad",
+    "theta": "rad",
+    "angle": "rad",
+    "x": "m",
+    "torque": "N m",
+    "force": "N",
+    "tension": "N",
+    "elongation": "m",
+    "motor_position": "rad",
+    "tip_position": "m",
+    "tip_angle": "rad",
+}
+
+
+def label(stem: str) -> str:
+    """A name with its unit: `tension [N]`; `d_` marks a rate."""
+    name = stem.removeprefix("d_")
+    if name not in UNITS:
+        return stem.replace("_", " ")
+    rate = stem != name
+    return f"{name.replace('_', ' ')}{' rate' * rate} [{UNITS[name]}{'/s' * rate}]"

@@ -1,0 +1,1 @@
+"""The papers behind the machines, repeated and judged; one package per paper."""

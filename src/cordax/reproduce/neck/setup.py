@@ -1,0 +1,46 @@
+"""The robots and the motion of the study."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ...control import ComputedTorque, RaisedCosine
+from ...mechanics import State
+from ...mechanics.tendons import ElasticTendon, RigidTendon
+from ...systems import Neck
+
+Tendons = Literal["elastic", "rigid"]
+
+#: one turn of a cosine at 1 rad/s [s]
+DURATION = 6.3
+
+#: largest joint angles [rad]; the paper shows its motion but gives no numbers
+_AMPLITUDE = {3: (0.6, -0.8, 1.0), 4: (0.5, -0.7, 0.7, 0.6)}
+
+
+class Controlled(NamedTuple):
+    """A neck, its controller and the state in which the motion starts."""
+
+    neck: Neck
+    control: ComputedTorque
+    start: State
+
+
+def amplitude(joints: int) -> np.ndarray:
+    """Largest joint angles of the motion [rad], shape (joints,). For numbers of joints the paper
+    does not have: bends to alternate sides, smaller the longer the neck."""
+    if joints in _AMPLITUDE:
+        return np.array(_AMPLITUDE[joints])
+    return 0.6 * min(1.0, 3.0 / joints) * (-1.0) ** np.arange(joints)
+
+
+def tendon_model(tendons: Tendons) -> ElasticTendon | RigidTendon:
+    """With the paper's stiffness [N/m] and damping [N s/m] where it is elastic."""
+    return RigidTendon() if tendons == "rigid" else ElasticTendon(stiffness=1e5, damping=100.0)
+
+
+def controlled(joints: int, tendons: Tendons) -> Controlled:
+    """The default robot under computed torque, from rest to rest over `DURATION`."""
+    neck = Neck.default(joints, tendon=tendon_model(tendons))
+    control = ComputedTorque(neck, RaisedCosine(amplitude(joints)))
+    return Controlled(neck, control, control.start())
