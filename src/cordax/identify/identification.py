@@ -1,0 +1,166 @@
+"""From a recording to parameters."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from ..formulations import Formulation
+from ..integrators import Diffrax, Integrator
+from ..mechanics import System
+from ..mechanics.checks import require
+from .first_order import FORWARD_LIMIT, first_order
+from .least_squares import levenberg_marquardt
+from .parameters import Experiment, Parameter, collect
+from .problem import Problem, noise_levels
+from .recording import Grid, Recording, grid
+from .report import Fit
+from .stopping import Search
+from .uncertainty import Uncertainty
+
+
+def identify(
+    system: System,
+    recording: Recording,
+    parameters: Sequence[str | Parameter],
+    *,
+    noise: Any = None,
+    state0: Any = None,
+    control: Any = None,
+    dt: float | None = None,
+    t0: float | None = None,
+    integrator: Integrator | str = "rosenbrock_2",
+    formulation: Formulation | None = None,
+    method: Literal["levenberg-marquardt"] | optax.GradientTransformation = "levenberg-marquardt",
+    max_steps: int = 100,
+    tolerance: float = 1e-8,
+    check_step: bool = True,
+) -> Fit:
+    """Find the numbers of a machine with which its simulation matches a recording best.
+
+    **Arguments:**
+
+    - `system`: the machine; its numbers are the start of the search.
+    - `recording`: what was measured. Its instants lie on the grid `t0 + n dt`.
+    - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s.
+    - `noise`: standard deviation of the recorded values, one number or numbers by name, in their
+      units. It weighs quantities of different units and precision against each other; only ratios
+      matter for the estimates and their covariance. None: all alike.
+    - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
+      stretch that depends on its stiffness); the machine's default state if not given.
+    - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
+    - `dt`: step [s]; by default the largest up to `system.default_dt` that divides the sampling
+      interval. `t0` [s]: when the run starts; by default at the first recorded instant.
+    - `integrator`: Rosenbrock2 unless told otherwise: stable at any stiffness the search may try, and
+      of order 2. The numerical damping of a first-order method would be mistaken for the machine's.
+    - `method`: "levenberg-marquardt", with Jacobians by forward mode, or any optax optimiser, such as
+      `optax.adam(0.05)`, acting on the search coordinates (logarithms for positive numbers).
+    - `max_steps`, `tolerance`: at most so many iterations; stop when parameters, relatively, and
+      misfit change by less.
+    - `check_step`: repeat the run at the optimum with half the step and see how far this would move
+      the estimates (`Fit.step_shift`).
+
+    Warns if the search did not converge, if parameters cannot be told apart, or if the time step
+    biases the estimates by more than half a standard error.
+
+    Composes with `jax.jit` and `jax.vmap` over numbers of the machine and recorded values: in a
+    batch no warnings are given; look at `code`, `singular_values` and `step_shift`.
+    """
+    require(isinstance(recording, Recording), "recording", type(recording).__name__, "a Recording")
+    require(isinstance(max_steps, int) and max_steps >= 1, "max_steps", max_steps, "at least 1")
+    require(tolerance > 0, "tolerance", tolerance, "a number > 0")
+    lm = method == "levenberg-marquardt"
+    require(
+        lm or isinstance(method, optax.GradientTransformation),
+        "method",
+        method,
+        "'levenberg-marquardt' or an optax optimiser",
+    )
+    experiment = Experiment(system, state0, control)
+    found = collect(parameters, experiment)
+    forward = lm or found.size <= FORWARD_LIMIT
+    problem = Problem(
+        experiment,
+        found,
+        grid(recording.t, dt, t0, system.default_dt),
+        recording.values,
+        noise_levels(noise, recording),
+        integrator,
+        formulation,
+        # diffrax has a mode of its own for forward derivatives; our loop needs none
+        "forward"
+        if isinstance(integrator, Diffrax) and forward
+        else "scan"
+        if forward
+        else "checkpointed",
+    )
+    fit = _solve(problem, recording, None if lm else method, max_steps, tolerance)
+    if check_step:
+        shift = _step_shift(_refined(problem), problem, fit)
+        fit = eqx.tree_at(lambda f: f.step_shift, fit, shift)
+    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(fit)):
+        fit.warn()
+    return fit
+
+
+@eqx.filter_jit
+def _solve(problem: Problem, recording, optimiser, max_steps: int, tolerance: float) -> Fit:
+    options = {"max_steps": max_steps, "tolerance": tolerance}
+    if optimiser is None:
+        search = levenberg_marquardt(problem, **options)
+    else:
+        search = first_order(problem, optimiser=optimiser, **options)
+    return _fit(problem, recording, search)
+
+
+def _refined(problem: Problem) -> Problem:
+    """The same problem with half the step."""
+    g = problem.grid
+    half = Grid(g.t0, 0.5 * g.dt, 2 * g.steps, 2 * g.save_every, g.rows)
+    return eqx.tree_at(lambda p: p.grid, problem, half)
+
+
+@eqx.filter_jit
+def _step_shift(refined: Problem, problem: Problem, fit: Fit):
+    """How far the estimates move, to first order, when the simulation becomes the refined one."""
+    fine = refined.run(fit.y)
+    change = [
+        jnp.where(jnp.isnan(problem.values[name]), 0.0, (d - fit.residuals[name]) / fit.noise[name])
+        for name, d in refined.differences(fine).items()
+    ]
+    change = jnp.concatenate([x.ravel() for x in change])
+    shift = -fit.about.inverse @ (fit.about.jacobian.T @ change)
+    return jax.jacfwd(fit.parameters.values)(fit.y) @ shift
+
+
+def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
+    parameters = problem.parameters
+    y = search.y
+    cost = jnp.sum(search.residuals**2)
+    freedom = problem.count() - parameters.size
+    variance = cost / jnp.maximum(freedom, 1)
+    about = Uncertainty(search.jacobian, variance)
+    slope = jax.jacfwd(parameters.values)(y)  # dp/dy: natural units
+    return Fit(
+        names=parameters.names,
+        values=parameters.values(y),
+        start=parameters.values(jnp.zeros_like(y)),
+        covariance=slope @ about.covariance @ slope.T,
+        residuals=problem.differences(search.trajectory),
+        trajectory=search.trajectory,
+        experiment=parameters.insert(problem.experiment, y),
+        recording=recording,
+        noise=problem.noise,
+        cost=cost,
+        noise_scale=jnp.sqrt(variance),
+        freedom=freedom,
+        iterations=search.iterations,
+        code=search.code,
+        step_shift=jnp.full_like(y, jnp.nan),
+        y=y,
+        parameters=parameters,
+        about=about,
+    )

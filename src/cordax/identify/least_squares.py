@@ -1,0 +1,57 @@
+"""Levenberg-Marquardt with forward-mode Jacobians."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import optimistix as optx
+from jax.lax import stop_gradient
+
+from .problem import Problem
+from .stopping import CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, Search
+
+
+class _Damping(optx.ClassicalTrustRegion):
+    """Starts with a damping parameter equal to the squared norm of the first residuals: the first step
+    is then a cautious one whatever the units. Good steps let it fall fast, since parameters that
+    matter little wait until it is of the size of their own entry of J^T J."""
+
+    high_cutoff: float = 0.75
+    high_constant: float = 10.0
+
+    def step(self, first_step, y, y_eval, f_info, f_eval_info, state):
+        least = jnp.finfo(state.step_size.dtype).tiny
+        begin = 0.5 / jnp.maximum(f_eval_info.as_min(), least)
+        size = jnp.where(first_step, begin, state.step_size)
+        state = eqx.tree_at(lambda s: s.step_size, state, size)
+        return super().step(first_step, y, y_eval, f_info, f_eval_info, state)
+
+
+def levenberg_marquardt(problem: Problem, *, max_steps: int, tolerance: float) -> Search:
+    """Minimise the sum of squared residuals from y = 0."""
+
+    def residuals(y, problem):
+        # The Jacobian is formed here, in one run with a tangent per parameter, and handed on as a
+        # constant linear map: linearising the time loop itself would store every step.
+        at = stop_gradient(y)
+        J, (r, trajectory) = problem.jacobian(at)
+        return r + J @ (y - at), (r, J, trajectory)
+
+    y0 = problem.parameters.origin
+    solver = optx.LevenbergMarquardt(rtol=tolerance, atol=tolerance)
+    solver = eqx.tree_at(lambda s: s.search, solver, _Damping())
+    found = optx.least_squares(
+        residuals,
+        solver,
+        y0,
+        problem,
+        {"jac": "fwd"},
+        has_aux=True,
+        max_steps=max_steps,
+        throw=False,
+    )
+    r, J, trajectory = found.state.aux  # at the point last accepted, found.value
+    stopped = optx.RESULTS
+    code = jnp.where(found.result == stopped.successful, CONVERGED, NO_PROGRESS)
+    code = jnp.where(found.result == stopped.nonlinear_max_steps_reached, MAX_STEPS, code)
+    # a start that fails is the only point with infinite residuals that is ever accepted
+    code = jnp.where(jnp.isfinite(r[0]), code, START_FAILED)
+    return Search(found.value, code, jnp.asarray(found.stats["num_steps"]), r, J, trajectory)

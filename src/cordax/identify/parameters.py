@@ -1,0 +1,265 @@
+"""What is fitted: named numbers of an experiment, and the coordinates in which they are searched."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._precision import as_float_array
+from ..mechanics import System
+from ..mechanics.checks import known_values, require, require_known
+
+Transform = Literal["log", "linear"]
+
+
+class Experiment(eqx.Module):
+    """A machine with its start and its inputs, as given to `identify`: where parameters live."""
+
+    system: System
+    state0: Any = None
+    control: Any = None
+
+
+class Parameter(eqx.Module):
+    """A number, or an array of numbers, to be fitted.
+
+    **Arguments:**
+
+    - `name`: a dotted path on the machine such as `"tendon.stiffness"`, with an index for one entry
+      of an array, `"springs.stiffness[2]"`. Paths that begin with `state0.` or `control.` lead to
+      the start and the controller, `"state0.q[0]"`. Any text if `where` is given.
+    - `where`: a function from the machine to the array, instead of a path.
+    - `transform`: "log" searches the logarithm, so that the value stays positive and steps are
+      relative; "linear" the number itself. Default: "log" for positive start values.
+    - `bounds`: (low, high); the search then stays between them, in logit coordinates.
+    """
+
+    name: str = eqx.field(static=True)
+    where: Callable[[Any], Any] | None = eqx.field(static=True, default=None)
+    transform: Transform | None = eqx.field(static=True, default=None)
+    bounds: tuple[float, float] | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.transform is not None:
+            require_known(f"{self.name}: transform", self.transform, ("log", "linear"))
+        if self.bounds is not None:
+            low, high = self.bounds
+            require(
+                bool(np.isfinite(low) and np.isfinite(high) and low < high),
+                f"{self.name}: bounds",
+                self.bounds,
+                "(low, high), finite, with low < high",
+            )
+            require(
+                self.transform is None,
+                f"{self.name}: transform",
+                self.transform,
+                "none with bounds",
+            )
+
+
+class _Place(eqx.Module):
+    """How to read one parameter from an experiment and write it back."""
+
+    leaf: Callable[[Experiment], Any] = eqx.field(static=True)
+    entry: tuple[int, ...] | None = eqx.field(static=True, default=None)
+
+    def read(self, experiment: Experiment):
+        leaf = self.leaf(experiment)
+        return leaf if self.entry is None else leaf[self.entry]
+
+    def write(self, experiment: Experiment, value) -> Experiment:
+        if self.entry is not None:
+            value = self.leaf(experiment).at[self.entry].set(value)
+        return eqx.tree_at(self.leaf, experiment, value)
+
+
+class ParameterSet(eqx.Module):
+    """All parameters of a fit as one vector y of search coordinates, zero at the start.
+
+    value = start exp(y) ("log"), start + |start| y ("linear"; start + y if it is zero),
+    or low + (high - low) sigmoid(y + y_0) within bounds.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)  # one per number
+    places: tuple[_Place, ...]
+    kinds: tuple[str, ...] = eqx.field(static=True)  # one per place
+    bounds: tuple[tuple[float, float] | None, ...] = eqx.field(static=True)
+    starts: tuple[jax.Array, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    @property
+    def origin(self) -> jax.Array:
+        """The start in search coordinates: zeros, shape (p,)."""
+        return jnp.zeros(self.size, jnp.result_type(*self.starts))
+
+    @property
+    def number_kinds(self) -> tuple[str, ...]:
+        """The kind of each number."""
+        pairs = zip(self.kinds, self.starts, strict=True)
+        return tuple(kind for kind, start in pairs for _ in range(start.size))
+
+    def values(self, y) -> jax.Array:
+        """The numbers at search coordinates `y`, shape (p,) each."""
+        return jnp.concatenate([x.ravel() for x in self._arrays(y)])
+
+    def insert(self, experiment: Experiment, y) -> Experiment:
+        """The experiment with the numbers at `y`."""
+        for place, value in zip(self.places, self._arrays(y), strict=True):
+            experiment = place.write(experiment, value)
+        return experiment
+
+    def _arrays(self, y) -> list[jax.Array]:
+        arrays, used = [], 0
+        for start, kind, bounds in zip(self.starts, self.kinds, self.bounds, strict=True):
+            part = y[used : used + start.size].reshape(start.shape)
+            used += start.size
+            if kind == "log":
+                arrays.append(start * jnp.exp(part))
+            elif kind == "linear":
+                arrays.append(start + jnp.where(start == 0, 1.0, jnp.abs(start)) * part)
+            else:
+                low, high = bounds  # pyright: ignore
+                share = (start - low) / (high - low)
+                arrays.append(
+                    low + (high - low) * jax.nn.sigmoid(part + jnp.log(share / (1.0 - share)))
+                )
+        return arrays
+
+
+def collect(parameters: Sequence[str | Parameter], experiment: Experiment) -> ParameterSet:
+    """Find the parameters in the experiment; their values there are the start of the search."""
+    require(
+        not isinstance(parameters, (str, Parameter)) and len(parameters) > 0,
+        "parameters",
+        parameters,
+        'a list of names or Parameters, such as ["tendon.stiffness"]',
+    )
+    given = [p if isinstance(p, Parameter) else Parameter(p) for p in parameters]
+    names, places, kinds, starts = [], [], [], []
+    for parameter in given:
+        place = _find(parameter, experiment)
+        start = as_float_array(place.read(experiment))
+        kind = _kind(parameter, start)
+        numbers = [parameter.name] if start.ndim == 0 else _numbered(parameter.name, start.shape)
+        names += numbers
+        places.append(place)
+        kinds.append(kind)
+        starts.append(start)
+    repeated = sorted({n for n in names if names.count(n) > 1})
+    require(not repeated, "parameters", ", ".join(repeated), "each name once")
+    return ParameterSet(
+        tuple(names), tuple(places), tuple(kinds), tuple(p.bounds for p in given), tuple(starts)
+    )
+
+
+def _numbered(name: str, shape) -> list[str]:
+    return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(*shape)]
+
+
+def _kind(parameter: Parameter, start) -> str:
+    values = known_values(start)
+    if parameter.bounds is not None:
+        low, high = parameter.bounds
+        inside = values is None or bool(np.all((low < values) & (values < high)))
+        require(inside, parameter.name, start, f"a start between its bounds {low:g} and {high:g}")
+        return "bounded"
+    positive = values is None or bool(np.all(values > 0))
+    if parameter.transform == "log":
+        require(positive, parameter.name, start, "a positive start for the log transform")
+    return parameter.transform or ("log" if positive else "linear")
+
+
+def _find(parameter: Parameter, experiment: Experiment) -> _Place:
+    where = parameter.where
+    if where is not None:
+        place = _Place(lambda e: where(e.system))
+        _require_floats(parameter.name, place.read(experiment))
+        return place
+    steps = _steps(parameter.name)
+    # a path on the machine unless its first step is a part of the experiment
+    if steps[0] not in ("state0", "control"):
+        steps = ("system", *steps)
+    node, entry = experiment, None
+    for i, step in enumerate(steps):
+        if isinstance(step, str):
+            if not (isinstance(node, eqx.Module) and hasattr(node, step)):
+                require(False, f"parameter {parameter.name!r}", repr(step), _choices(node))
+            node = getattr(node, step)
+        elif isinstance(node, (list, tuple)) and len(step) == 1 and step[0] < len(node):
+            node = node[step[0]]
+        else:
+            shape = np.shape(node)
+            fits = i == len(steps) - 1 and len(step) == len(shape)
+            fits = fits and all(k < n for k, n in zip(step, shape, strict=True))
+            require(fits, f"parameter {parameter.name!r}", list(step), f"an index into {shape}")
+            entry = step
+    _require_floats(parameter.name, node)
+    return _Place(_Path(steps if entry is None else steps[:-1]), entry)
+
+
+class _Path:
+    """Follow attributes and indices. Equal paths are equal, so that a second fit is not retraced."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def __call__(self, experiment):
+        node = experiment
+        for step in self.steps:
+            node = getattr(node, step) if isinstance(step, str) else node[step[0]]
+        return node
+
+    def __eq__(self, other):
+        return isinstance(other, _Path) and self.steps == other.steps
+
+    def __hash__(self):
+        return hash(self.steps)
+
+
+def _steps(path: str) -> tuple[str | tuple[int, ...], ...]:
+    """`"bodies[1].mass[0,2]"` as ("bodies", (1,), "mass", (0, 2))."""
+    token = re.compile(r"\.?([A-Za-z_]\w*)|\[(\d+(?:,\d+)*)\]")
+    steps, used = [], 0
+    while used < len(path):
+        match = token.match(path, used)
+        if match is None:
+            break
+        name, index = match.groups()
+        steps.append(name if name else tuple(int(i) for i in index.split(",")))
+        used = match.end()
+    require(
+        used == len(path) and bool(steps) and isinstance(steps[0], str) and path[0] != ".",
+        "parameter",
+        repr(path),
+        "a dotted path such as 'tendon.stiffness' or 'springs.stiffness[2]'",
+    )
+    return tuple(steps)
+
+
+def _choices(node) -> str:
+    """The fields of a module, for an error message."""
+    if node is None or not isinstance(node, eqx.Module):
+        return f"nothing: {type(node).__name__} has no named numbers"
+    names = [
+        name
+        for name, value in vars(node).items()
+        if isinstance(value, eqx.Module) or eqx.is_inexact_array(value)
+    ]
+    return f"one of {', '.join(names)} of {type(node).__name__}"
+
+
+def _require_floats(name: str, node) -> None:
+    require(
+        eqx.is_inexact_array(node),
+        f"parameter {name!r}",
+        type(node).__name__,
+        _choices(node) if isinstance(node, eqx.Module) else "an array of floating-point numbers",
+    )

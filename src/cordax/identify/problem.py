@@ -1,0 +1,116 @@
+"""From search coordinates to residuals and their Jacobian."""
+
+import inspect
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..formulations import Formulation
+from ..integrators import Integrator
+from ..mechanics import Controller, State
+from ..mechanics.checks import require, require_shape
+from ..simulate import simulate
+from ..trajectory import Trajectory
+from .parameters import Experiment, ParameterSet
+from .recording import Grid, Recording, observe
+
+
+class Problem(eqx.Module):
+    """Recorded values against a simulation with unknown numbers.
+
+    Residuals are (recorded - simulated)/noise, flat, shape (n,), zero where a value is missing.
+    """
+
+    experiment: Experiment
+    parameters: ParameterSet
+    grid: Grid
+    values: dict[str, Float[Array, "k ..."]]
+    noise: dict[str, Float[Array, "..."]]
+    integrator: Integrator | str
+    formulation: Formulation | None
+    adjoint: str = eqx.field(static=True)
+
+    def run(self, y) -> Trajectory:
+        """The simulation at search coordinates `y`, shape (p,)."""
+        experiment = self.parameters.insert(self.experiment, y)
+        machine = experiment.system
+        start = experiment.state0
+        if callable(start) and not isinstance(start, State):
+            start = start(machine)
+        return simulate(
+            machine,
+            start,
+            dt=self.grid.dt,
+            duration=self.grid.steps * self.grid.dt,
+            t0=self.grid.t0,
+            save_every=self.grid.save_every,
+            integrator=self.integrator,
+            formulation=self.formulation,
+            control=_inputs(experiment.control, machine),
+            adjoint=self.adjoint,  # pyright: ignore[reportArgumentType]
+            throw=False,
+        )
+
+    def differences(self, trajectory: Trajectory) -> dict[str, Float[Array, "k ..."]]:
+        """Recorded minus simulated, in the units of each quantity, NaN where nothing was recorded."""
+        found = {}
+        for name, recorded in self.values.items():
+            simulated = observe(trajectory, name)[self.grid.rows]
+            require_shape(f"recording.values[{name!r}]", recorded, simulated.shape)
+            found[name] = recorded - simulated
+        return found
+
+    def residuals(self, y) -> tuple[Float[Array, " n"], Trajectory]:
+        """Residuals and the trajectory they come from. They are infinite if the run failed, so that no
+        method accepts such a point."""
+        trajectory = self.run(y)
+        parts = [
+            jnp.where(jnp.isnan(self.values[name]), 0.0, d / self.noise[name]).ravel()
+            for name, d in self.differences(trajectory).items()
+        ]
+        r = jnp.concatenate(parts)
+        return jnp.where(trajectory.succeeded, r, jnp.inf), trajectory
+
+    def jacobian(self, y) -> tuple[Float[Array, "n p"], tuple[Float[Array, " n"], Trajectory]]:
+        """d(residuals)/dy by forward mode: all parameters ride along in one run, which is not repeated
+        for the residuals."""
+
+        def f(y):
+            r, trajectory = self.residuals(y)
+            return r, (r, trajectory)
+
+        J, (r, trajectory) = jax.jacfwd(f, has_aux=True)(y)
+        return jnp.where(trajectory.succeeded, J, 0.0), (r, trajectory)
+
+    def count(self) -> Array:
+        """How many numbers were recorded."""
+        return sum(jnp.sum(~jnp.isnan(x)) for x in self.values.values())  # pyright: ignore
+
+
+def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
+    """The standard deviation of each recorded quantity from one number, numbers by name, or None."""
+    if noise is None:
+        noise = 1.0
+    if not isinstance(noise, dict):
+        noise = {name: noise for name in recording.names}
+    missing = sorted(set(recording.names) ^ set(noise))
+    require(not missing, "noise", ", ".join(missing), f"exactly {', '.join(recording.names)}")
+    levels = {}
+    for name in recording.names:
+        x = jnp.asarray(noise[name], dtype=float)
+        require_shape(f"noise[{name!r}]", x, (), recording.values[name].shape[1:])
+        if not isinstance(x, jax.core.Tracer):
+            require(bool(jnp.all(x > 0)), f"noise[{name!r}]", x, "a standard deviation > 0")
+        levels[name] = x
+    return levels
+
+
+def _inputs(control: Any, machine):
+    """What `simulate` takes: a function of one argument is one of the machine."""
+    if callable(control) and not isinstance(control, Controller):
+        if len(inspect.signature(control).parameters) == 1:
+            return control(machine)
+    return control

@@ -1,0 +1,169 @@
+"""What a fit found, and how far it can be trusted."""
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ..mechanics import System
+from ..mechanics.checks import require, require_known
+from ..trajectory import Trajectory
+from .parameters import Experiment, ParameterSet
+from .recording import Recording
+from .stopping import CONVERGED, SENTENCES
+from .uncertainty import Uncertainty
+
+class Fit(eqx.Module):
+    """The result of `identify`. In a batch, every array has a leading axis.
+
+    `values` and `start`, shape (p,), in the order of `names`; `covariance` (p, p) in natural units;
+    `residuals` recorded minus simulated by name, NaN in gaps; `trajectory` and `system` at the
+    optimum; `experiment` also start and inputs; `recording` and `noise` as given; `cost` the sum of
+    squared residuals over noise; `noise_scale` the estimated standard deviation of the residuals in
+    units of the given noise (about 1 if that was right; the noise itself if none was given);
+    `freedom` recorded numbers less parameters; `iterations`, `code` (see `reason`). `step_shift`,
+    shape (p,): how far, to first order, the estimates would move with half the time step; NaN if it
+    was not examined. `y`, `parameters` and `about`: the search coordinates and what is known of them.
+
+    Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times the
+    residual variance, for independent errors of equal relative size. They know nothing of errors of
+    the model itself.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    values: Float[Array, " p"]
+    start: Float[Array, " p"]
+    covariance: Float[Array, "p p"]
+    residuals: dict[str, Float[Array, "k ..."]]
+    trajectory: Trajectory
+    experiment: Experiment
+    recording: Recording
+    noise: dict[str, Float[Array, "..."]]
+    cost: Float[Array, ""]
+    noise_scale: Float[Array, ""]
+    freedom: Int[Array, ""]
+    iterations: Int[Array, ""]
+    code: Int[Array, ""]
+    step_shift: Float[Array, " p"]
+    y: Float[Array, " p"]
+    parameters: ParameterSet
+    about: Uncertainty
+
+    @property
+    def system(self) -> System:
+        """The machine with the fitted numbers."""
+        return self.experiment.system
+
+    @property
+    def estimates(self) -> dict[str, Array]:
+        """Fitted values by name."""
+        return {name: self.values[..., i] for i, name in enumerate(self.names)}
+
+    def __getitem__(self, name: str) -> Array:
+        require_known("parameter", name, self.names)
+        return self.values[..., self.names.index(name)]
+
+    @property
+    def standard_errors(self) -> Float[Array, " p"]:
+        """Standard deviations of the estimates, in natural units, shape (p,)."""
+        return jnp.sqrt(jnp.diagonal(self.covariance, axis1=-2, axis2=-1))
+
+    @property
+    def correlation(self) -> Float[Array, "p p"]:
+        """Correlations of the estimates."""
+        e = self.standard_errors
+        return self.covariance / (e[..., :, None] * e[..., None, :])
+
+    def interval(self, level: float = 0.95) -> Float[Array, "p 2"]:
+        """Confidence intervals in natural units, shape (p, 2), by Student's t in the search
+        coordinates: those of a logarithm stay positive."""
+        require(0.0 < level < 1.0, "level", level, "a probability between 0 and 1")
+        from scipy.stats import t as student
+
+        quantile = student.ppf(0.5 + 0.5 * level, np.maximum(np.asarray(self.freedom), 1))
+        error = jnp.sqrt(jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1))
+        reach = jnp.asarray(quantile)[..., None] * error
+        values = lambda parameters, y: parameters.values(y)
+        for _ in range(self.y.ndim - 1):
+            values = jax.vmap(values)
+        ends = [values(self.parameters, self.y + sign * reach) for sign in (-1.0, 1.0)]
+        return jnp.stack(ends, axis=-1)
+
+    @property
+    def succeeded(self):
+        """Whether the search converged."""
+        return self.code == CONVERGED
+
+    @property
+    def reason(self) -> str:
+        """Why the search stopped, as a sentence."""
+        require(self.code.ndim == 0, "reason", "a batch of fits", "one fit; see `code` for a batch")
+        return SENTENCES[int(self.code)]
+
+    def unidentifiable(self) -> list[str]:
+        """Combinations of parameters the recording says nothing about, as sentences; empty if the
+        Jacobian has full rank."""
+        require(self.code.ndim == 0, "unidentifiable", "a batch of fits", "one fit")
+        kinds = self.parameters.number_kinds
+        sentences = []
+        for direction in self.about.lost_directions():
+            parts = [
+                f"{share:+.3f} {_COORDINATE[kind]}({name})"
+                for share, kind, name in zip(direction, kinds, self.names, strict=True)
+                if abs(share) > 1e-3
+            ]
+            sentences.append(
+                f"the recording does not determine {' '.join(parts)}: moving the parameters "
+                "together by these amounts leaves the simulation unchanged"
+            )
+        return sentences
+
+    def summary(self) -> str:
+        """A table of estimates and what to know about them."""
+        interval, errors = np.asarray(self.interval()), np.asarray(self.standard_errors)
+        width = max(len(n) for n in (*self.names, "parameter"))
+        lines = [
+            f"{type(self.system).__name__}: {int(self.freedom) + len(self.names)} recorded numbers, "
+            f"{int(self.iterations)} iterations. {self.reason}",
+            f"{'parameter':<{width}}  {'start':>12}  {'estimate':>12}  {'std. error':>10}  95 % interval",
+        ]
+        for i, name in enumerate(self.names):
+            lines.append(
+                f"{name:<{width}}  {float(self.start[i]):>12.6g}  {float(self.values[i]):>12.6g}  "
+                f"{errors[i]:>10.3g}  {interval[i, 0]:.6g} to {interval[i, 1]:.6g}"
+            )
+        lines.append(
+            f"residual standard deviation, over the given noise: {float(self.noise_scale):.4g}"
+        )
+        if bool(jnp.all(jnp.isfinite(self.step_shift))):
+            shifts = np.asarray(self.step_shift) / errors
+            worst = int(np.argmax(np.abs(shifts)))
+            lines.append(
+                f"halving the time step would move {self.names[worst]} by {abs(shifts[worst]):.2g} "
+                "standard errors (the largest of all)"
+            )
+        lines += [f"warning: {sentence}" for sentence in self.unidentifiable()]
+        return "\n".join(lines)
+
+    def warn(self) -> None:
+        """Warn of a search that did not converge, of what cannot be identified, and of a time step that
+        biases the estimates."""
+        complaints = [] if bool(self.succeeded) else [self.reason]
+        complaints += self.unidentifiable()
+        shift, errors = np.asarray(self.step_shift), np.asarray(self.standard_errors)
+        for name, moved, error in zip(self.names, shift, errors, strict=True):
+            if np.isfinite(moved) and abs(moved) > 0.5 * error:
+                complaints.append(
+                    f"{name} depends on the time step: half of it would move the estimate by "
+                    f"{abs(moved) / error:.2g} standard errors; choose a smaller dt or an integrator "
+                    "of higher order"
+                )
+        for complaint in complaints:
+            warnings.warn(f"identify: {complaint}", stacklevel=3)
+
+
+#: how the search coordinate of each kind of parameter is called in sentences
+_COORDINATE = {"log": "log", "linear": "relative", "bounded": "logit"}

@@ -1,0 +1,46 @@
+"""What the Jacobian at the optimum says about the estimates."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+#: singular values of the column-scaled Jacobian below this share of the largest count as zero
+RANK_TOLERANCE = 1e-6
+
+
+class Uncertainty(eqx.Module):
+    """Of search coordinates, by linearisation.
+
+    `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1 and `covariance`, that times the
+    residual variance, shape (p, p); `singular_values` of J with columns scaled to equal length, shape
+    (p,), and the `directions` in search coordinates that belong to them, one per row.
+    """
+
+    jacobian: Float[Array, "n p"]
+    inverse: Float[Array, "p p"]
+    covariance: Float[Array, "p p"]
+    singular_values: Float[Array, " p"]
+    directions: Float[Array, "p p"]
+
+    def __init__(self, J, variance):
+        # Columns of equal length make the rank a matter of directions, not of units.
+        length = jnp.linalg.norm(J, axis=0)
+        length = jnp.where(length > 0, length, 1.0)
+        # The triangle of a QR factorisation has the singular values of the tall matrix.
+        _, s, V = jnp.linalg.svd(jnp.linalg.qr(J / length, mode="r"))
+        # the floor keeps the variance of a lost direction finite, but huge
+        floor = jnp.finfo(s.dtype).eps * jnp.maximum(jnp.max(s), 1.0)
+        half = V.T / jnp.maximum(s, floor) / length[:, None]
+        directions = V / length
+        self.jacobian = J
+        self.inverse = half @ half.T
+        self.covariance = variance * self.inverse
+        self.singular_values = s
+        self.directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
+
+    def lost_directions(self) -> np.ndarray:
+        """Unit vectors in search coordinates along which the residuals do not change, shape (m, p)."""
+        s = np.asarray(self.singular_values)
+        limit = max(RANK_TOLERANCE, 100 * float(np.finfo(s.dtype).eps)) * s.max(initial=0.0)
+        return np.asarray(self.directions)[s <= limit]
