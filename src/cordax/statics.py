@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,6 +81,7 @@ def modes(
     return Modes(values[order], vectors[: state.v.shape[0], order].T)
 
 
+@eqx.filter_jit  # one compilation for all states of a machine
 def _state_matrix(system: System, state: State, controller, t, held: bool) -> Float[Array, "m m"]:
     n = state.v.shape[0]
 
@@ -90,7 +92,7 @@ def _state_matrix(system: System, state: State, controller, t, held: bool) -> Fl
             return system.acceleration(t, q, v, u)
         return jnp.linalg.solve(system.mass_matrix(q), system.force(t, q, v, u))
 
-    lower = jax.jit(jax.jacfwd(acceleration))(jnp.zeros(2 * n, state.q.dtype))
+    lower = jax.jacfwd(acceleration)(jnp.zeros(2 * n, state.q.dtype))
     return jnp.block([[jnp.zeros((n, n)), jnp.eye(n)], [lower]])
 
 

@@ -80,6 +80,7 @@ class ComputedTorque(Controller):
             -machine.length_derivatives(alpha)[0].T, machine.joint_torque(alpha, rate, a)
         )
 
+    @eqx.filter_jit  # some hundred small operations, each of which would be dispatched by itself
     def start(self) -> State:
         """On the reference at t = 0, elastic tendons stretched by the tensions that hold the
         posture."""

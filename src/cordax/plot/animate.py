@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import jax
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -14,7 +13,17 @@ from .._files import replacing
 from ..mechanics import Scene
 from ..mechanics.checks import require, require_known
 from ..trajectory import Trajectory
-from .scene import bounds, colour_bar, dimension, draw, fit_view, line_values, move, norm_of
+from .scene import (
+    bounds,
+    colour_bar,
+    dimension,
+    draw,
+    fit_view,
+    line_values,
+    move,
+    norm_of,
+    scenes_of,
+)
 from .style import FONT
 
 
@@ -47,9 +56,7 @@ def _frames(trajectory: Trajectory, fps, speed, dpi, title) -> Iterator[np.ndarr
     t = np.asarray(trajectory.t)
     count = max(2, round((t[-1] - t[0]) * fps / speed) + 1)
     rows = np.searchsorted(t, np.linspace(t[0], t[-1], count) - 1e-9).clip(0, len(t) - 1)
-    batch = jax.jit(jax.vmap(system.geometry))(trajectory.t[rows], trajectory.q[rows])
-    batch = jax.tree.map(np.asarray, batch)
-    scenes = [jax.tree.map(lambda x, i=i: x[i], batch) for i in range(count)]
+    scenes = scenes_of(system, t[rows], np.asarray(trajectory.q)[rows])
     coloured = {kind: x[rows] for kind, x in line_values(trajectory, scenes[0]).items()}
     at = lambda i: {kind: x[i] for kind, x in coloured.items()}
     norm = norm_of(*coloured.values()) if coloured else None

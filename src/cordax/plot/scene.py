@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -33,7 +36,7 @@ def plot_scene(
     [N]; `norm` fixes the ends of the scale. `axes`: where to draw; a new figure if not given.
     """
     require_shape("q", np.asarray(q), (system.n_q,))
-    scene = system.geometry(t, q)
+    (scene,) = scenes_of(system, np.array([t]), np.asarray(q)[None])
     with plt.rc_context(FONT):
         axes = new_axes(scene) if axes is None else axes
         draw(axes, scene, values or {}, norm)
@@ -53,7 +56,7 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
     inside = bool(np.all((times >= t[0] - 1e-9) & (times <= t[-1] + 1e-9)))
     require(inside, "times", times, f"instants from {t[0]:g} to {t[-1]:g} s")
     rows = [int(np.argmin(np.abs(t - time))) for time in times]
-    scenes = [system.geometry(t[i], trajectory.q[i]) for i in rows]
+    scenes = scenes_of(system, t[rows], np.asarray(trajectory.q)[rows])
     coloured = line_values(trajectory, scenes[0])
     norm = norm_of(*coloured.values()) if coloured else None
     flat = dimension(scenes[0]) == 2
@@ -78,6 +81,17 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
 
 
 # --- pieces shared with films --------------------------------------------------------------------
+def scenes_of(system: System, t: np.ndarray, q: np.ndarray) -> list[Scene]:
+    """What to draw at times `t` [s], shape (k,), in configurations `q`, shape (k, n_q)."""
+    batch = jax.tree.map(np.asarray, _geometries(system, jnp.asarray(t), jnp.asarray(q)))
+    return [jax.tree.map(lambda x, i=i: x[i], batch) for i in range(len(t))]
+
+
+@eqx.filter_jit
+def _geometries(system: System, t, q) -> Scene:
+    return jax.vmap(system.geometry)(t, q)
+
+
 def dimension(scene: Scene) -> int:
     """2 or 3."""
     arrays = [*scene.lines.values(), *scene.points.values()]
