@@ -1,0 +1,83 @@
+"""Timing shared by the benchmarks: minima over repeats, compile and run apart, a C++ anchor."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import equinox as eqx
+import jax
+
+HERE = Path(__file__).parent
+
+
+def best(function, *, repeats: int = 30, budget: float = 2.0) -> float:
+    """Seconds per call: the minimum over repeats of a compiled, warmed function."""
+    jax.block_until_ready(function())
+    end, least, n = time.perf_counter() + budget, float("inf"), 0
+    while n < 3 or (n < repeats and time.perf_counter() < end):
+        start = time.perf_counter()
+        jax.block_until_ready(function())
+        least, n = min(least, time.perf_counter() - start), n + 1
+    return least
+
+
+def compiled(function, *args):
+    """A function of no arguments running `function(*args)` compiled, and trace and compile
+    seconds."""
+    arrays, static = eqx.partition(args, eqx.is_array)
+
+    def on_arrays(arrays):
+        return eqx.filter(function(*eqx.combine(arrays, static)), eqx.is_array)
+
+    start = time.perf_counter()
+    lowered = jax.jit(on_arrays).lower(arrays)
+    traced = time.perf_counter()
+    executable = lowered.compile()
+    done = time.perf_counter()
+    cost = {"trace_s": round(traced - start, 2), "compile_s": round(done - traced, 2)}
+    return (lambda: executable(arrays)), cost
+
+
+def anchor(name: str) -> dict | None:
+    """Figures printed by `anchors/NAME.cpp`, built with g++ -O3 -march=native; None without a
+    compiler."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / name
+        flags = ["-std=c++17", "-O3", "-march=native", "-w"]
+        build = [compiler, *flags, str(HERE / "anchors" / f"{name}.cpp"), "-o", str(program)]
+        if subprocess.run([*build, "-lmvec", "-lm"], capture_output=True).returncode != 0:
+            return None
+        shown = subprocess.run([str(program)], capture_output=True, text=True)
+    return json.loads(shown.stdout.strip().splitlines()[-1]) if shown.returncode == 0 else None
+
+
+def in_new_process(code: str, **environment: str) -> dict:
+    """Run `code` in a fresh interpreter and return the JSON object it prints last."""
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(shown.stdout.strip().splitlines()[-1])
+
+
+def about() -> dict:
+    """Where the figures come from."""
+    return {
+        "machine": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+    }

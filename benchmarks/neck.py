@@ -1,0 +1,217 @@
+"""Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--figure
+error_time.png]`.
+
+Prints one JSON object. Parts: step, motion, start, gradient, batch, precision (default: all).
+Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
+is built where a compiler is. """
+
+import argparse
+import json
+import tempfile
+
+import cordax
+
+cordax.enable_x64()
+
+import equinox as eqx  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import measure  # noqa: E402
+import numpy as np  # noqa: E402
+
+from cordax.control import ComputedTorque, RaisedCosine  # noqa: E402
+from cordax.systems import Neck  # noqa: E402
+
+MOTION = {"dt": 2e-3, "duration": 6.3}
+TORQUE = -8e-4 * np.array([60.0, 15.0, 50.0, 20.0])
+
+
+def controlled(joints: int = 3):
+    neck = Neck.default(joints)
+    amplitude = {3: [0.6, -0.8, 1.0], 4: [0.5, -0.7, 0.7, 0.6]}[joints]
+    control = ComputedTorque(neck, RaisedCosine(amplitude))
+    return neck, control, control.start()
+
+
+def step() -> dict:
+    """One elastic linearly implicit step, 3 joints, constant torques: written out, from energies,
+    C++."""
+    steps, out = 1000, {}
+    method = cordax.LinearlyImplicitEuler()
+    for name, closed_form in (("closed_form", True), ("from_energies", False)):
+        neck = Neck.default(3, closed_form=closed_form)
+        dynamics = cordax.Dynamics(neck, cordax.Minimal())
+
+        def run(dynamics, state, u, dt):
+            def one(state, i):
+                return method.step(dynamics, i * dt, dt, state, lambda t, q, v: u, ()).state, None
+
+            return jax.lax.scan(one, state, jnp.arange(steps))[0]
+
+        call, cost = measure.compiled(
+            run, dynamics, neck.default_state(), jnp.asarray(TORQUE), jnp.asarray(2e-3)
+        )
+        out[name] = {"ns": round(measure.best(call) / steps * 1e9), **cost}
+    anchor = measure.anchor("neck")
+    if anchor is not None:
+        out["cpp"] = anchor
+        for key in ("ns_per_step_3", "ns_per_step_3_plain"):
+            if key in anchor:
+                suffix = key.removeprefix("ns_per_step_3")
+                for name in ("closed_form", "from_energies"):
+                    out[name][f"times_cpp{suffix}"] = round(out[name]["ns"] / anchor[key], 1)
+    return out
+
+
+def motion() -> dict:
+    """The controlled motion of 6.3 s at 2 ms, elastic, all states and outputs kept."""
+    neck, control, start = controlled()
+    call = lambda: cordax.simulate(neck, start, control=control, **MOTION).outputs
+    seconds = measure.best(call)
+    return {
+        "ms": round(seconds * 1e3, 2),
+        "simulated_per_wall": round(6.3 / seconds),
+        "paper_s": 22,
+    }
+
+
+_FIRST_CALL = """
+import json, time
+begin = time.perf_counter()
+import cordax
+cordax.enable_x64()
+{cache}
+import jax
+from cordax.systems import Neck
+from cordax.control import ComputedTorque, RaisedCosine
+neck = Neck.default(3)
+control = ComputedTorque(neck, RaisedCosine([0.6, -0.8, 1.0]))
+imported = time.perf_counter()
+state = control.start()
+run = cordax.simulate(neck, state, dt=2e-3, duration=6.3, control=control)
+jax.block_until_ready(run.q)
+print(json.dumps({{"import_s": round(imported - begin, 2),
+                   "first_call_s": round(time.perf_counter() - imported, 2)}}))
+"""
+
+
+def start() -> dict:
+    """The first call in a new process: without cache, filling one, and from it; and without
+    hoisting."""
+    with tempfile.TemporaryDirectory() as folder:
+        cache = _FIRST_CALL.format(cache=f"cordax.enable_cache({folder!r})")
+        cold = measure.in_new_process(_FIRST_CALL.format(cache=""))
+        measure.in_new_process(cache)
+        warm = measure.in_new_process(cache)
+    return {"cold": cold, "from_cache": warm}
+
+
+def gradient() -> dict:
+    """Mean squared tracking error of the whole motion with respect to tendon stiffness and
+    damping."""
+    neck, control, state = controlled()
+
+    def error(p, adjoint="scan"):
+        where = lambda n: (n.tendon.stiffness, n.tendon.damping)
+        variant = eqx.tree_at(where, neck, (p[0], p[1]))
+        run = cordax.simulate(
+            variant, state, control=control, throw=False, adjoint=adjoint, **MOTION
+        )
+        return jnp.mean(control.tracking_error(run) ** 2)
+
+    p = jnp.array([1e5, 100.0])
+    functions = {
+        "forward_run": error,
+        "reverse": jax.grad(error),
+        "reverse_checkpointed": jax.grad(lambda p: error(p, "checkpointed")),
+        "forward_mode_2": jax.jacfwd(error),
+    }
+    out = {}
+    for name, function in functions.items():
+        call, cost = measure.compiled(function, p)
+        out[name] = {"ms": round(measure.best(call) * 1e3, 2), **cost}
+        out[name]["times_run"] = round(out[name]["ms"] / out["forward_run"]["ms"], 2)
+    return out
+
+
+def batch() -> dict:
+    """1024 necks with different tendons, 1000 implicit steps each."""
+    neck = Neck.default(3)
+    state = neck.default_state()
+    rng = np.random.default_rng(0)
+    k, d = (jnp.asarray(x * np.exp(0.3 * rng.normal(size=1024))) for x in (1e5, 100.0))
+    where = lambda n: (n.tendon.stiffness, n.tendon.damping)
+    build = lambda p: (eqx.tree_at(where, neck, p), state)
+    options = {"dt": 2e-3, "duration": 2.0, "save_every": 1000, "control": jnp.asarray(TORQUE)}
+    run = lambda: cordax.simulate_batch(build, (k, d), **options).q
+    seconds = measure.best(run, repeats=5)
+    return {"s": round(seconds, 3), "million_steps_per_s": round(1024 * 1000 / seconds / 1e6, 2)}
+
+
+def precision(figure: str | None) -> list[dict]:
+    """Error at 1 s of the controlled motion against run time, all schemes; optionally as a
+    figure."""
+    import diffrax
+
+    neck, control, state = controlled()
+    exact = cordax.Diffrax(diffrax.Kvaerno5(), diffrax.PIDController(rtol=1e-11, atol=1e-11))
+    end = lambda **o: cordax.simulate(neck, state, control=control, duration=1.0, **o).q[-1][:3]
+    truth = end(integrator=exact, dt=1e-3, save_every=1000)
+    rows = []
+    schemes = {
+        "explicit_euler": (2e-4, 1e-4, 5e-5),
+        "rk4": (5e-4, 2.5e-4, 1.25e-4),
+        "zhai": (2e-4, 1e-4, 5e-5),
+        "linearly_implicit_euler": (4e-3, 2e-3, 1e-3, 5e-4),
+        "rosenbrock_2": (8e-3, 4e-3, 2e-3, 1e-3),
+        "implicit_euler": (4e-3, 2e-3, 1e-3),
+        "implicit_midpoint": (8e-3, 4e-3, 2e-3, 1e-3),
+    }
+    for name, sizes in schemes.items():
+        for dt in sizes:
+            options = {"integrator": name, "dt": dt, "save_every": round(1.0 / dt)}
+            error = float(jnp.max(jnp.abs(end(**options) - truth)))
+            seconds = measure.best(lambda o=options: end(**o), repeats=5, budget=0.5)
+            rows.append(
+                {"scheme": name, "dt": dt, "error_rad": error, "ms": round(seconds * 1e3, 3)}
+            )
+    if figure:
+        _plot_precision(rows, figure)
+    return rows
+
+
+def _plot_precision(rows: list[dict], path: str) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    for name, marker in zip(dict.fromkeys(r["scheme"] for r in rows), "osv^DPX", strict=False):
+        mine = [r for r in rows if r["scheme"] == name]
+        ax.loglog(
+            [r["ms"] for r in mine],
+            [r["error_rad"] for r in mine],
+            marker=marker,
+            label=name.replace("_", " "),
+        )
+    ax.set(xlabel="run time of 1 s simulated [ms]", ylabel="error of joint angles at 1 s [rad]")
+    ax.grid(True, which="both", alpha=0.3)
+    ax.legend(fontsize=8)
+    fig.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parts = {"step": step, "motion": motion, "start": start, "gradient": gradient, "batch": batch}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="step, motion, start, gradient, batch, precision")
+    parser.add_argument("--figure", help="write the error-against-time plot here")
+    chosen = parser.parse_args()
+    result: dict = {"about": {**measure.about(), "hoisting": cordax.hoisting_active()}}
+    for name in chosen.parts or [*parts, "precision"]:
+        result[name] = precision(chosen.figure) if name == "precision" else parts[name]()
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
