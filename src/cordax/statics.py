@@ -3,14 +3,17 @@
 from typing import NamedTuple
 
 import equinox as eqx
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
+from jax import lax
 from jaxtyping import Array, Float
 
 from ._precision import as_float_array
 from .integrators import BY_NAME, Integrator
+from .math.newton import newton
 from .mechanics import State, System, as_controller
 from .mechanics.checks import require_known
 
@@ -39,8 +42,16 @@ def equilibrium(
         return system.acceleration(as_float_array(t), system.retract(q, dq), rest, u)
 
     solver = optx.Dogleg(rtol=tolerance, atol=tolerance)
-    found = optx.root_find(unbalanced, solver, rest, (system, u, start.q), max_steps=max_steps)
-    return State(system.retract(start.q, found.value), rest)
+    args = (system, u, start.q)
+    frozen = jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_array(x) else x, args)
+    near = optx.root_find(unbalanced, solver, rest, frozen, max_steps=max_steps, throw=False)
+    # The dogleg method gets near from anywhere, but cannot tell arrival at round-off from being
+    # stuck; Newton can, and carries the derivative.
+    dq, found = newton(unbalanced, near.value, args, tolerance=tolerance, max_iterations=20)
+    dq = eqx.error_if(
+        dq, ~found, "equilibrium: no state at rest found; try another guess or other inputs"
+    )
+    return State(system.retract(start.q, dq), rest)
 
 
 class Modes(NamedTuple):
@@ -146,7 +157,8 @@ def _mode_limit(integrator: Integrator, eigenvalue: complex) -> float:
     """The first step at which the method amplifies the mode, by search over a geometric grid and
     bisection."""
     size = abs(eigenvalue)
-    amplifies = lambda dt: integrator.growth(eigenvalue * dt) > 1.0 + 1e-12
+    growth = type(integrator).growth  # unbound: binding a method of a module costs 20 calls of it
+    amplifies = lambda dt: growth(integrator, eigenvalue * dt) > 1.0 + 1e-12
     grid = np.geomspace(1e-4, 1e4, 4001) / size
     bad = next((i for i, dt in enumerate(grid) if amplifies(dt)), None)
     if bad is None:
