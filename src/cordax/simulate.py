@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ._precision import as_float_array, warn_if_single
 from ._results import RESULTS
@@ -73,11 +74,13 @@ def simulate(
     _check_times(dt, save_every, phases, t0)
     require_known("adjoint", adjoint, ADJOINTS)
     state = machine.default_state() if state0 is None else state0
+    require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
     integrator = _resolve_integrator(integrator, machine)
     formulation = Minimal() if formulation is None else formulation
     warn_if_single(state.q.dtype, type(machine).__name__)
 
     parts, time, memory = [], t0, None
+    status = jnp.asarray(_GOOD), jnp.asarray(jnp.inf, as_float_array(t0).dtype)
     for machine, end in phases:
         _check_state(machine, state)
         dynamics = Dynamics(machine, formulation)
@@ -90,7 +93,9 @@ def simulate(
         )
         state = formulation.enter(machine, as_float_array(time), state)
         n_saves = round((end - time) / dt) // save_every
-        part, state, memory = _advance(run, state, memory, time, dt, n_saves, progress)
+        part, state, memory, status = _advance(
+            run, state, memory, status, time, dt, n_saves, progress
+        )
         parts.append(part)
         time = end
     trajectory = parts[0] if len(parts) == 1 else _join(parts)
@@ -128,21 +133,34 @@ _GOOD, _NONFINITE, _RUNAWAY, _UNSOLVED = range(4)
 
 
 @eqx.filter_jit
-def _integrate(run: _Run, state, memory, t0, dt, n_saves: int):
-    """`n_saves` blocks of steps, then outputs. Returns the trajectory with its start, the last
-    state and memory."""
+def _integrate(run: _Run, state, memory, status, t0, dt, n_saves: int):
+    """One phase from `state`; `status` is how the phases before it ended, a code and a time.
+    Returns the trajectory with its start, and the last state, memory and status."""
     if isinstance(run.integrator, Diffrax):
-        return _integrate_diffrax(run, state, t0, dt, n_saves)
+        return _integrate_diffrax(run, state, status, t0, dt, n_saves)
+    trajectory, end = _blocks(run, _start(run, state, memory, status, t0), 0, t0, dt, n_saves)
+    return trajectory, end[0], end[1], end[-1]
+
+
+def _start(run: _Run, state, memory, status, t0):
+    """What the time loop carries: state, memory, held inputs, the integrator's own and status."""
+    _check_inputs(run, state, memory, t0)
+    u = _ContinuousInput(run.controller)
+    held = None
+    if run.hold:
+        u = _HeldInput(run.controller(t0, state, memory)[0])
+        held = jnp.zeros_like(u.u)
+    return state, memory, held, run.integrator.init(run.dynamics, t0, state, u), status
+
+
+def _blocks(run: _Run, start, first, t0, dt, n_saves: int):
+    """`n_saves` blocks of steps, from block `first` of the phase, then outputs. Returns the
+    trajectory, which includes the start, and what the next block needs."""
     system = run.dynamics.system
     continuous = _ContinuousInput(run.controller)
-    first_input = _HeldInput(run.controller(t0, state, memory)[0]) if run.hold else continuous
-    carry0 = run.integrator.init(run.dynamics, t0, state, first_input)
-    held0 = (
-        jax.tree.map(jnp.zeros_like, first_input.u) if isinstance(first_input, _HeldInput) else None
-    )
 
     def step(carry, i):
-        state, memory, held, inner, code, failure = carry
+        state, memory, held, inner, (code, failure) = carry
         t = t0 + i * dt
         if run.hold:
             sample = lambda: run.controller(t, state, memory)
@@ -159,29 +177,27 @@ def _integrate(run: _Run, state, memory, t0, dt, n_saves: int):
         worst = jnp.where(
             finite, jnp.where(valid, jnp.where(solved, _GOOD, _UNSOLVED), _RUNAWAY), _NONFINITE
         )
+        worst = worst.astype(code.dtype)
         alive = code == _GOOD
         failure = jnp.where(alive & (worst != _GOOD), t + dt, failure)
         code = jnp.where(alive, worst, code)
         go = code == _GOOD
         pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
-        return (pick(new, state), memory, held, pick(inner_new, inner), code, failure), None
+        return (pick(new, state), memory, held, pick(inner_new, inner), (code, failure)), None
 
     def block(carry, j):
+        j = first + j
         if run.save_every == 1:
             carry, _ = step(carry, j)
         else:
             indices = j * run.save_every + jnp.arange(run.save_every)
             carry, _ = jax.lax.scan(step, carry, indices)
-        state, memory, held, *_ = carry
-        return carry, (state, memory, held)
+        return carry, carry[:3]
 
-    start = (state, memory, held0, carry0, jnp.asarray(_GOOD), jnp.asarray(jnp.inf, t0.dtype))
-    end, (states, memories, helds) = loop(block, start, n_saves, run.adjoint)
+    end, stored = loop(block, start, n_saves, run.adjoint)
     prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
-    states, memories, helds = jax.tree.map(
-        prepend, (state, memory, held0), (states, memories, helds)
-    )
-    k = jnp.arange(n_saves + 1)
+    states, memories, helds = jax.tree.map(prepend, start[:3], stored)
+    k = first + jnp.arange(n_saves + 1)
     t = t0 + k * (run.save_every * dt)
 
     def inputs(k, t, state, memory, held):
@@ -189,11 +205,18 @@ def _integrate(run: _Run, state, memory, t0, dt, n_saves: int):
         return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held)
 
     u = jax.vmap(inputs)(k, t, states, memories, helds)
-    return _trajectory(run.dynamics, t, states, u, end[4], end[5]), end[0], end[1]
+    return _trajectory(run.dynamics, t, states, u, *end[-1]), end
 
 
-def _integrate_diffrax(run: _Run, state, t0, dt, n_saves: int):
+def _integrate_diffrax(run: _Run, state, status, t0, dt, n_saves: int):
     assert isinstance(run.integrator, Diffrax)
+    require(
+        run.hold == 0,
+        "control",
+        type(run.controller).__name__,
+        "a controller without memory or period, which Diffrax evaluates in every stage",
+    )
+    _check_inputs(run, state, (), t0)
     adjoint = (
         diffrax.ForwardMode() if run.adjoint == "forward" else diffrax.RecursiveCheckpointAdjoint()
     )
@@ -202,21 +225,25 @@ def _integrate_diffrax(run: _Run, state, t0, dt, n_saves: int):
     (q, v), finite, result = run.integrator.solve(run.dynamics, t, dt, state, u, adjoint)
     system = run.dynamics.system
     valid = jax.vmap(lambda t, q, v: jnp.asarray(system.valid(t, q, v)))(t, q, v)
-    bad = ~(finite & valid)
+    earlier = status[0] != _GOOD
+    bad = ~(finite & valid) | earlier
     first = jnp.argmax(bad)
     code = jnp.where(jnp.any(bad), jnp.where(finite[first], _RUNAWAY, _NONFINITE), _GOOD)
-    failure = jnp.where(code == _GOOD, jnp.inf, t[first])
+    code = jnp.where(earlier, status[0], code.astype(status[0].dtype))
+    failure = jnp.where(earlier, status[1], jnp.where(code == _GOOD, jnp.inf, t[first]))
     # rows after the failure repeat the last good one, as with a fixed step
-    row = jnp.where(
-        code == _GOOD, jnp.arange(n_saves + 1), jnp.minimum(jnp.arange(n_saves + 1), first - 1)
-    )
+    last_good = jnp.where(code == _GOOD, n_saves, jnp.maximum(first - 1, 0))
+    row = jnp.minimum(jnp.arange(n_saves + 1), last_good)
     states = State(q[row], v[row])
     inputs = jax.vmap(lambda t, s: run.controller(t, s, ())[0])(t, states)
     trajectory = _trajectory(run.dynamics, t, states, inputs, code, failure)
+    # Where diffrax gave up, states are missing; its reason says more than that they are.
     ended = RESULTS.promote(result)
-    merged = RESULTS.where(trajectory.result == RESULTS.successful, ended, trajectory.result)
+    merged = RESULTS.where(
+        (ended == RESULTS.successful) | earlier | (code == _RUNAWAY), trajectory.result, ended
+    )
     trajectory = eqx.tree_at(lambda x: x.result, trajectory, merged)
-    return trajectory, jax.tree.map(lambda x: x[-1], states), ()
+    return trajectory, jax.tree.map(lambda x: x[-1], states), (), (code, failure)
 
 
 def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
@@ -233,7 +260,7 @@ def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
     multipliers, outputs, bad = jax.vmap(look)(t, states.q, states.v, u)
     within = t < failure
     first = lambda b: jnp.where(jnp.any(b & within), t[jnp.argmax(b & within)], jnp.inf)
-    result = RESULTS.successful
+    result: Any = RESULTS.successful
     for value, name in (
         (_NONFINITE, "nonfinite_state"),
         (_RUNAWAY, "runaway_state"),
@@ -246,30 +273,26 @@ def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
     )
 
 
-def _advance(run: _Run, state, memory, t0, dt, n_saves, progress):
+def _advance(run: _Run, state, memory, status, t0, dt, n_saves, progress):
     """One phase, in pieces when a progress bar is wanted: the compiled loop itself never calls
     back."""
     time, step = as_float_array(t0), as_float_array(dt)
-    traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((run, state)))
-    pieces = (
-        _pieces(n_saves)
-        if progress and not traced and not isinstance(run.integrator, Diffrax)
-        else 1
-    )
-    if pieces == 1:
-        return _integrate(run, state, memory, time, step, n_saves)
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((run, state)))
+    if not progress or traced or isinstance(run.integrator, Diffrax):
+        return _integrate(run, state, memory, status, time, step, n_saves)
     from tqdm.auto import tqdm
 
-    per_piece, parts = n_saves // pieces, []
+    per_piece, parts = n_saves // _pieces(n_saves), []
+    carry = eqx.filter_jit(_start)(run, state, memory, status, time)
     with tqdm(total=n_saves * run.save_every, unit="step", unit_scale=True) as bar:
-        for piece in range(pieces):
-            start = time + piece * (per_piece * run.save_every) * step
-            part, state, memory = _integrate(run, state, memory, start, step, per_piece)
+        for first in range(0, n_saves, per_piece):
+            part, carry = _piece(run, carry, jnp.asarray(first), time, step, per_piece)
             parts.append(part)
             bar.update(per_piece * run.save_every)
-            if not bool(part.succeeded):
-                break
-    return _join(parts), state, memory
+    return _join(parts), carry[0], carry[1], carry[-1]
+
+
+_piece = eqx.filter_jit(_blocks)
 
 
 def _pieces(n_saves: int) -> int:
@@ -304,7 +327,7 @@ def _join(parts: list[Trajectory]) -> Trajectory:
 
 def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
     failed = trajectory.result != RESULTS.successful
-    if isinstance(failed, jax.core.Tracer):
+    if isinstance(failed, Tracer):
         return trajectory.result.error_if(trajectory, failed)
     if bool(np.any(failed)):
         machine = type(trajectory.system).__name__
@@ -326,8 +349,9 @@ def _phases(system, duration, t0) -> list[tuple[System, float]]:
         )  # pyright: ignore
         return [(system, t0 + duration)]  # pyright: ignore
     require(duration is None, "duration", duration, "None when phases give the times")
-    phases = list(system)
-    ok = bool(phases) and all(len(p) == 2 and isinstance(p[0], System) for p in phases)
+    phases = list(system) if isinstance(system, Sequence) else []
+    pair = lambda p: isinstance(p, Sequence) and len(p) == 2 and isinstance(p[0], System)
+    ok = bool(phases) and all(pair(p) and _is_number(p[1]) for p in phases)
     require(ok, "system", system, "a System or a list of (System, end time)")
     times = [t0, *(end for _, end in phases)]
     require(
@@ -367,7 +391,6 @@ def _check_times(dt, save_every, phases, t0) -> None:
 
 
 def _check_state(system: System, state: State) -> None:
-    require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
     require_shape("state0.q", state.q, (system.n_q,))
     require_shape("state0.v", state.v, (system.n_v,))
     require_finite("state0.q", state.q)
@@ -386,6 +409,12 @@ def _resolve_integrator(integrator, system: System) -> Integrator:
         "an Integrator or one of " + ", ".join(BY_NAME),
     )
     return name
+
+
+def _check_inputs(run: _Run, state, memory, t) -> None:
+    """The shape of what the controller returns; done while tracing, where it costs nothing."""
+    u = jax.eval_shape(lambda: run.controller(t, state, memory)[0])
+    require_shape("control", u, (run.dynamics.system.n_u,))
 
 
 def _hold(controller: Controller, memory, dt) -> int:

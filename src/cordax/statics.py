@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import equinox as eqx
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,12 +65,12 @@ class Modes(NamedTuple):
 
     @property
     def frequency(self) -> np.ndarray:
-        return np.abs(self.eigenvalues.imag) / (2 * np.pi)
+        return np.abs(np.imag(self.eigenvalues)) / (2 * np.pi)
 
     @property
     def damping(self) -> np.ndarray:
         size = np.abs(self.eigenvalues)
-        return np.where(size > 0, -self.eigenvalues.real / np.where(size > 0, size, 1.0), 0.0)
+        return np.where(size > 0, -np.real(self.eigenvalues) / np.where(size > 0, size, 1.0), 0.0)
 
 
 def modes(
@@ -88,7 +87,7 @@ def modes(
         )
     )
     values, vectors = np.linalg.eig(A)
-    order = np.lexsort((values.imag, np.abs(values)))
+    order = np.lexsort((np.imag(values), np.abs(values)))
     return Modes(values[order], vectors[: state.v.shape[0], order].T)
 
 
@@ -141,7 +140,7 @@ def step_limit(
     values = modes(system, state, u, t=t, held=held).eigenvalues
     size = np.abs(values)
     negligible = size < 1e-9 * max(size.max(initial=0.0), 1e-300)
-    grows = (values.real > 1e-9 * size) & ~negligible
+    grows = (np.real(values) > 1e-9 * size) & ~negligible
     limits = np.array(
         [
             np.inf if skip else 0.0 if grow else _mode_limit(integrator, complex(value))

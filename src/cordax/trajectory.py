@@ -99,7 +99,7 @@ class Trajectory(eqx.Module):
         import xarray as xr
 
         system = self._known_system("to_xarray")
-        data = {
+        data: dict = {
             "q": (("time", "coordinate"), np.asarray(self.q)),
             "v": (("time", "velocity"), np.asarray(self.v)),
             "u": (("time", "input"), np.asarray(self.u)),
@@ -120,20 +120,23 @@ class Trajectory(eqx.Module):
         return xr.Dataset(data, coords=labels, attrs=attributes)
 
     def save(self, path: str | Path) -> Path:
-        """Write every number to `path` (NumPy `.npz`), exactly. The file appears complete or not at
-        all."""
-        path = Path(path).with_suffix(".npz")
-        arrays = {f: np.asarray(getattr(self, f)) for f in _ARRAYS}
+        """Write every number to `path` (NumPy `.npz`, added if missing), exactly; returns the path.
+        The file appears complete or not at all."""
+        path = Path(path)
+        path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+        arrays: dict = {f: np.asarray(getattr(self, f)) for f in _ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
         arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
-        arrays["result"] = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
-        about = {"machine": type(self.system).__name__, "format": 1}
+        # names, because the numbers behind them depend on the version of diffrax
+        codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
+        arrays["result"] = np.asarray(_RESULT_NAMES)[codes]
+        about = {"machine": type(self.system).__name__ if self.system else None, "format": 1}
         arrays["about"] = np.asarray(json.dumps(about))
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez_compressed(file, **arrays)
+                np.savez_compressed(file, allow_pickle=False, **arrays)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
@@ -147,10 +150,10 @@ class Trajectory(eqx.Module):
         """Read what `save` wrote. Pass the machine to have names, energies and pictures again."""
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
-            if system is not None and type(system).__name__ != about["machine"]:
+            given = type(system).__name__
+            if system is not None and about["machine"] not in (None, given):
                 raise ValueError(
-                    f"system: got {type(system).__name__}, but {path} holds a trajectory of "
-                    f"{about['machine']}"
+                    f"system: got {given}, but {path} holds a trajectory of {about['machine']}"
                 )
             read = lambda prefix: {
                 name.removeprefix(prefix): jax.numpy.asarray(file[name])
@@ -158,9 +161,9 @@ class Trajectory(eqx.Module):
                 if name.startswith(prefix)
             }
             arrays = {name: jax.numpy.asarray(file[name]) for name in _ARRAYS}
-            code = jax.numpy.asarray(file["result"])
+            code = np.vectorize(_RESULT_NAMES.index, otypes=[np.int32])(file["result"])
             result = RESULTS.successful
-            result = eqx.tree_at(lambda r: r._value, result, code)  # pyright: ignore
+            result = eqx.tree_at(lambda r: r._value, result, jax.numpy.asarray(code))  # pyright: ignore
             return Trajectory(
                 **arrays,
                 outputs=read("outputs/"),
@@ -175,4 +178,5 @@ class Trajectory(eqx.Module):
         return self.system
 
 
+_RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
 _ARRAYS = ("t", "q", "v", "u", "multipliers", "failure_time")

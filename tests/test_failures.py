@@ -1,0 +1,203 @@
+"""Runs that fail: code, time, advice, and what they leave alone. And input that is refused."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from machines import Bead, DoublePendulum
+
+import cordax
+from cordax import RESULTS, SimulationError, State, simulate
+from cordax.control import PID, Sinusoid
+from cordax.systems import Neck, Oscillator, Pendulum
+
+
+class Fenced(Oscillator):
+    """Valid for |x| < 2 only."""
+
+    def valid(self, t, q, v):
+        return jnp.abs(q[0]) < 2.0
+
+
+class Pole(Bead):
+    """The force is NaN beyond x = 1."""
+
+    def applied_force(self, t, q, v, u):
+        return u + jnp.where(q > 1.0, jnp.nan, 0.0)
+
+
+def growing(q, dt, limit):
+    """The first step at which forward Euler on x'' = -x leaves |x| < limit, and the states before it."""
+    x, v, rows = q, 0.0, [q]
+    while abs(x) < limit:
+        x, v = x + dt * v, v - dt * x
+        rows.append(x)
+    return len(rows) - 1, np.array(rows[:-1])
+
+
+def test_runaway_state():
+    steps, rows = growing(1.0, 0.1, 2.0)
+    options = {"dt": 0.1, "duration": 20.0, "integrator": "explicit_euler"}
+    run = simulate(Fenced(), throw=False, **options)
+    assert run.result == RESULTS.runaway_state
+    assert float(run.failure_time) == pytest.approx(0.1 * steps)
+    np.testing.assert_allclose(run.q[:steps, 0], rows, rtol=1e-12)
+    assert np.all(run.q[steps:] == run.q[steps - 1])  # the last good one, repeated
+    with pytest.raises(SimulationError) as error:
+        simulate(Fenced(), **options)
+    message = str(error.value)
+    for part in ("Fenced", "ExplicitEuler", "dt = 0.1 s", f"t = {0.1 * steps:g} s", "smaller dt"):
+        assert part in message
+
+
+def test_nonfinite_state():
+    start = State(np.array([0.0]), np.array([1.0]))
+    options = {"dt": 0.01, "duration": 2.0, "integrator": "explicit_euler"}
+    pole = Pole(gravity=0.0, damping=0.0)
+    good = simulate(Bead(gravity=0.0, damping=0.0), start, **options)
+    passed = int(np.argmax(good.q[:, 0] > 1.0))  # first state whose force is NaN
+    run = simulate(pole, start, throw=False, **options)
+    assert run.result == RESULTS.nonfinite_state
+    assert float(run.failure_time) == pytest.approx(0.01 * (passed + 1))
+    np.testing.assert_allclose(run.q[: passed + 1], good.q[: passed + 1], rtol=1e-12)
+    assert np.all(np.isfinite(run.q)) and np.all(np.isfinite(run.v))
+    text = rf"t = {0.01 * (passed + 1):g} s.*infinite or NaN.*smaller dt.*LinearlyImplicitEuler"
+    with pytest.raises(SimulationError, match=text):
+        simulate(pole, start, **options)
+    assert "failed at t =" in run.summary() and "infinite or NaN" in run.summary()
+
+
+def test_failure_is_raised_from_compiled_code():
+    run = lambda dt: simulate(Fenced(), dt=0.1, duration=20.0, integrator="explicit_euler")
+    with pytest.raises(RuntimeError, match="left the range"):
+        jax.block_until_ready(jax.jit(lambda x: run(x).q * x)(1.0))
+
+
+def test_newton_not_converged():
+    stuck = cordax.ImplicitEuler(max_iterations=1)
+    run = simulate(Pendulum(), dt=0.5, duration=1.0, integrator=stuck, throw=False)
+    assert run.result == RESULTS.newton_not_converged
+    assert float(run.failure_time) == 0.5
+
+
+def test_one_bad_member_leaves_the_others_alone():
+    stiffness = jnp.array([1.0, 30.0, 2.0])  # explicit stability ends at stiffness 4
+
+    def one(k):
+        return simulate(
+            Fenced(stiffness=k), dt=1.0, duration=10.0, integrator="symplectic_euler", throw=False
+        )
+
+    runs = eqx.filter_vmap(one)(stiffness)
+    np.testing.assert_array_equal(runs.succeeded, [True, False, True])
+    np.testing.assert_array_equal(np.isfinite(runs.failure_time), [False, True, False])
+    for i in (0, 2):
+        np.testing.assert_allclose(runs.q[i], one(stiffness[i]).q, rtol=1e-13, atol=1e-14)
+
+
+def test_a_later_phase_does_not_revive_a_failed_run():
+    phases = [(Fenced(), 20.0), (Fenced(), 21.0)]
+    run = simulate(phases, dt=0.1, integrator="explicit_euler", throw=False)
+    steps, _ = growing(1.0, 0.1, 2.0)
+    assert run.result == RESULTS.runaway_state
+    assert float(run.failure_time) == pytest.approx(0.1 * steps)
+    assert run.t.shape == (211,)
+    assert np.all(run.q[steps:] == run.q[steps - 1])
+
+
+# --- input that is refused --------------------------------------------------------------------------
+
+
+OK = {"dt": 0.01, "duration": 0.1}
+PAIR = State(np.zeros(2), np.zeros(2))
+BAD_Q = State(np.array([np.nan]), np.zeros(1))
+BAD_V = State(np.zeros(1), np.array([np.inf]))
+
+
+class OneMemory(cordax.Controller):
+    def init(self, state):
+        return jnp.zeros(1)
+
+    def __call__(self, t, state, memory):
+        return memory, memory + 1.0
+
+
+SLOW_PID = PID(Sinusoid([0.5]), (0,), 0.025, K_p=1.0)
+
+REFUSED = {
+    "negative dt": ({"dt": -0.1}, r"dt: got -0\.1, expected .*> 0"),
+    "zero dt": ({"dt": 0.0}, r"dt: got 0\.0, expected .*> 0"),
+    "nan dt": ({"dt": np.nan}, r"dt: got nan, expected a finite step"),
+    "no duration": ({"duration": None}, r"duration: got None, expected the simulated time"),
+    "negative duration": ({"duration": -1.0}, r"duration: got -1\.0, expected .*> 0"),
+    "part of a step": (
+        {"duration": 0.105},
+        r"duration: got 0\.105 s at dt = 0\.01 s.*whole number",
+    ),
+    "save_every 0": ({"save_every": 0}, r"save_every: got 0, expected a whole number >= 1"),
+    "save_every 3": ({"save_every": 3}, r"save_every: got 3, expected a divisor of the 10 steps"),
+    "integrator name": ({"integrator": "rk5"}, r"integrator: got 'rk5', expected one of .*rk4"),
+    "integrator class": ({"integrator": cordax.RK4}, r"integrator: got .*expected an Integrator"),
+    "adjoint": ({"adjoint": "backward"}, r"adjoint: got 'backward', expected one of scan"),
+    "state type": ({"state0": np.zeros(1)}, r"state0: got ndarray, expected a cordax\.State"),
+    "q shape": ({"state0": PAIR}, r"state0\.q: got shape \(2,\), expected shape \(1,\)"),
+    "v shape": (
+        {"state0": State(np.zeros(1), np.zeros(2))},
+        r"state0\.v: got shape \(2,\), expected shape \(1,\)",
+    ),
+    "q not finite": ({"state0": BAD_Q}, r"state0\.q: got \[nan\], expected finite"),
+    "v not finite": ({"state0": BAD_V}, r"state0\.v: got \[inf\], expected finite"),
+    "control shape": (
+        {"control": np.zeros(3)},
+        r"control: got shape \(3,\), expected shape \(1,\)",
+    ),
+    "control function": (
+        {"control": lambda t, state: jnp.zeros(2)},
+        r"control: got shape \(2,\), expected shape \(1,\)",
+    ),
+    "control type": ({"control": 3.0}, r"control: got 3\.0, expected a Controller"),
+    "period": ({"control": SLOW_PID}, r"control\.period: got 0\.025, expected .*dt = 0\.01 s"),
+    "memory in diffrax": (
+        {"control": OneMemory(), "integrator": cordax.Diffrax()},
+        r"control: got OneMemory, expected a controller without memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_wrong_input_names_field_value_and_expectation(what):
+    change, message = REFUSED[what]
+    with pytest.raises(ValueError, match=message):
+        simulate(Pendulum(), **{**OK, **change})
+
+
+def test_wrong_phases():
+    pendulum = Pendulum()
+    with pytest.raises(ValueError, match=r"system: got .*increase"):
+        simulate([(pendulum, 0.2), (pendulum, 0.1)], dt=0.01)
+    with pytest.raises(ValueError, match=r"system: got .*list of \(System, end time\)"):
+        simulate([pendulum, pendulum], dt=0.01)
+    with pytest.raises(ValueError, match=r"duration: got 1\.0, expected None"):
+        simulate([(pendulum, 0.2)], dt=0.01, duration=1.0)
+
+
+def test_wrong_pairing_names_both():
+    with pytest.raises(ValueError, match=r"StormerVerlet.*Neck.*use RK4"):
+        simulate(Neck.default(3), duration=0.1, dt=0.01, integrator="stormer_verlet")
+
+
+def test_constrained_machine_needs_a_formulation():
+    class Tied(DoublePendulum):
+        def constraint(self, t, q):
+            return q[:1] - q[1:]
+
+    with pytest.raises(ValueError, match=r"formulation: Minimal .*Tied has 1"):
+        simulate(Tied(), duration=0.1, dt=0.01)
+
+
+def test_wrong_parameters_of_a_machine():
+    with pytest.raises(ValueError, match=r"mass: got -1\.0, expected finite values > 0"):
+        Pendulum(mass=-1.0)
+    with pytest.raises(ValueError, match=r"stiffness: got nan, expected finite values > 0"):
+        Oscillator(stiffness=np.nan)

@@ -1,0 +1,159 @@
+"""Rest positions, modes and stable steps against formulas."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from machines import Bead, DoublePendulum
+
+import cordax
+from cordax import State, equilibrium, modes, step_limit
+from cordax.integrators import BY_NAME
+from cordax.systems import Oscillator, Pendulum
+
+
+def test_equilibrium_of_a_pendulum_under_torque():
+    u = 4.0
+    found = equilibrium(Pendulum(mass=1.3, length=0.7), np.array([u]))
+    assert float(found.q[0]) == pytest.approx(np.arcsin(u / (1.3 * 9.81 * 0.7)), rel=1e-10)
+    assert float(found.v[0]) == 0.0
+
+
+@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+def test_derivative_of_an_equilibrium(mode):
+    """sin(angle) = u/(m g l), so d angle/dl = -tan(angle)/l and d angle/du = tan(angle)/u."""
+
+    def angle(x):
+        return equilibrium(Pendulum(length=x[0]), x[1:]).q[0]
+
+    length, u = 0.9, 3.0
+    tangent = np.tan(np.arcsin(u / (9.81 * length)))
+    slope = jax.jit(mode(angle))(jnp.array([length, u]))
+    np.testing.assert_allclose(slope, [-tangent / length, tangent / u], rtol=1e-9)
+
+
+def test_no_equilibrium_raises():
+    with pytest.raises(RuntimeError, match=r"no state at rest found"):
+        equilibrium(Pendulum(), np.array([20.0]))  # more than gravity can balance
+
+
+def test_equilibrium_starts_from_the_guess():
+    upright = equilibrium(Pendulum(), guess=State(np.array([3.0]), np.zeros(1)))
+    assert float(upright.q[0]) == pytest.approx(np.pi, rel=1e-12)
+
+
+def test_modes_of_the_damped_oscillator():
+    m, k, c = 2.0, 50.0, 3.0
+    found = modes(Oscillator(mass=m, stiffness=k, damping=c))
+    omega, ratio = np.sqrt(k / m), c / (2 * np.sqrt(k * m))
+    expected = omega * (-ratio + 1j * np.sqrt(1 - ratio**2) * np.array([-1, 1]))
+    np.testing.assert_allclose(found.eigenvalues, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.damping, ratio, rtol=1e-12)
+    np.testing.assert_allclose(found.frequency, omega * np.sqrt(1 - ratio**2) / (2 * np.pi))
+
+
+def test_modes_of_pendulums():
+    hanging = modes(Pendulum(length=0.5), State(np.zeros(1), np.zeros(1)))
+    np.testing.assert_allclose(hanging.frequency, np.sqrt(9.81 / 0.5) / (2 * np.pi), rtol=1e-12)
+    np.testing.assert_allclose(hanging.damping, 0.0, atol=1e-12)
+    upright = modes(Pendulum(length=0.5), State(np.array([np.pi]), np.zeros(1)))
+    np.testing.assert_allclose(
+        np.sort(upright.eigenvalues.real), np.sqrt(9.81 / 0.5) * np.array([-1, 1]), rtol=1e-12
+    )
+
+
+def test_modes_of_the_double_pendulum():
+    """Equal masses and lengths: omega^2 = (2 -+ sqrt 2) g/l, and angles in the ratio 1 : +-sqrt 2."""
+    machine = DoublePendulum(masses=[1.0, 1.0], lengths=[0.6, 0.6])
+    found = modes(machine, State(np.zeros(2), np.zeros(2)))
+    expected = np.sqrt((2 + np.sqrt(2) * np.array([-1, -1, 1, 1])) * 9.81 / 0.6)
+    np.testing.assert_allclose(np.abs(found.eigenvalues), expected, rtol=1e-10)
+    ratios = np.sqrt(2) * np.array([1, 1, -1, -1])
+    np.testing.assert_allclose(found.shapes[:, 1] / found.shapes[:, 0], ratios, rtol=1e-9)
+
+
+def test_feedback_is_part_of_the_modes():
+    by_control = modes(Oscillator(), u=lambda t, state: -3.0 * state.q - 0.4 * state.v)
+    by_machine = modes(Oscillator(stiffness=4.0, damping=0.4))
+    np.testing.assert_allclose(by_control.eigenvalues, by_machine.eigenvalues, rtol=1e-12)
+
+
+# --- step limits --------------------------------------------------------------------------------------
+
+UNDAMPED = {
+    "explicit_euler": 0.0,
+    "symplectic_euler": 2.0,
+    "stormer_verlet": 2.0,
+    "forest_ruth_4": 1.573401947,
+    "suzuki_4": 2.720974539,
+    "rk4": 2.0 * np.sqrt(2.0),
+    "zhai": 2.0,
+}
+EXPLICIT = [name for name, method in BY_NAME.items() if method.explicit]
+
+
+def test_every_explicit_method_is_here():
+    assert UNDAMPED.keys() == set(EXPLICIT)
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_step_limit_on_the_oscillator(name):
+    limit = step_limit(Oscillator(stiffness=25.0), integrator=name)
+    assert limit.dt == pytest.approx(UNDAMPED[name] / 5.0, rel=1e-8)
+    assert BY_NAME[name].oscillator_limit == pytest.approx(UNDAMPED[name], rel=2e-5)
+
+
+# With damping ratio z the stable region of (omega dt)^2 ends where an eigenvalue reaches -1:
+# symplectic Euler w^2 + 4 z w = 4; Verlet the same (its kick sees the old velocity). Explicit Euler: dt = 2 z/omega.
+RATIO = 0.1
+WITH_DAMPING = {
+    "explicit_euler": 2 * RATIO,
+    "symplectic_euler": -2 * RATIO + 2 * np.sqrt(1 + RATIO**2),
+    "stormer_verlet": -2 * RATIO + 2 * np.sqrt(1 + RATIO**2),
+}
+
+
+@pytest.mark.parametrize("name", WITH_DAMPING)
+def test_step_limit_with_damping(name):
+    damped = Oscillator(stiffness=25.0, damping=2 * RATIO * 5.0)
+    limit = step_limit(damped, integrator=name)
+    assert limit.dt == pytest.approx(WITH_DAMPING[name] / 5.0, rel=1e-8)
+
+
+@pytest.mark.parametrize("name", ["rk4", "zhai"])
+def test_predicted_limit_with_damping_is_the_observed_one(name):
+    damped = Oscillator(stiffness=25.0, damping=2.0)
+    dt = step_limit(damped, integrator=name).dt
+
+    def energy(factor):
+        step = factor * dt
+        run = cordax.simulate(
+            damped, dt=step, duration=4000 * step, integrator=name, save_every=4000, throw=False
+        )
+        return float(run.energy()["total"][-1])
+
+    assert energy(0.995) < 1e-3
+    assert not energy(1.005) < 1e3
+
+
+@pytest.mark.parametrize("name", [n for n in BY_NAME if n not in EXPLICIT])
+def test_implicit_methods_have_no_limit(name):
+    assert step_limit(Oscillator(stiffness=25.0), integrator=name).dt == np.inf
+
+
+def test_step_limit_names_what_limits_and_what_grows():
+    machine = DoublePendulum(masses=[1.0, 1.0], lengths=[0.6, 0.6])
+    limit = step_limit(machine, State(np.zeros(2), np.zeros(2)), "zhai")
+    fastest = np.sqrt((2 + np.sqrt(2)) * 9.81 / 0.6)
+    assert limit.dt == pytest.approx(2.0 / fastest, rel=1e-8)
+    assert abs(limit.eigenvalue) == pytest.approx(fastest, rel=1e-9)
+    assert limit.growing.size == 0
+    top = step_limit(Bead(damping=0.0), State(np.array([np.pi / 2]), np.zeros(1)), "rk4")
+    np.testing.assert_allclose(top.growing, [np.sqrt(9.81 * 0.8)], rtol=1e-9)
+
+
+def test_unknown_integrator():
+    with pytest.raises(
+        ValueError, match=r"integrator: got 'euler', expected one of explicit_euler"
+    ):
+        step_limit(Oscillator(), integrator="euler")
