@@ -1,6 +1,7 @@
 """Floating-point precision: cordax never changes it behind the user's back."""
 
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,19 +16,19 @@ def enable_x64(on: bool = True) -> None:
     jax.config.update("jax_enable_x64", on)
 
 
-def as_float_array(x):
+def as_float_array(x: Any) -> Any:
     """A strongly typed float array of the current default precision.
 
     Strong typing matters: a Python float or a weakly typed array as a field retraces a jitted
     function for every value and gets no gradient. Tracers and float arrays keep their dtype."""
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating) and not x.weak_type:
         return x
-    if isinstance(x, object) and type(x) is object:  # placeholder put there by a JAX transformation
+    if type(x) is object:  # a placeholder put there by a JAX transformation
         return x
     return jnp.asarray(x, dtype=float)
 
 
-def float_field(**kwargs):
+def float_field(**kwargs) -> Any:
     """A module field holding a physical number or array of numbers, converted by
     `as_float_array`."""
     return eqx.field(converter=as_float_array, **kwargs)

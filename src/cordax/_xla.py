@@ -53,7 +53,8 @@ def hoisting_active() -> bool:
     def loop(x):
         return jax.lax.fori_loop(0, 10, lambda i, y: jnp.sin(y) + jnp.flip(y), x)
 
-    return "xla_cpu_small_call" in jax.jit(loop).lower(jnp.zeros(2048)).compile().as_text()
+    text = jax.jit(loop).lower(jnp.zeros(2048)).compile().as_text()
+    return "xla_cpu_small_call" in (text or "")
 
 
 def enable_cache(folder: str | Path | None = None) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from .mechanics import System
 from .mechanics.checks import require
@@ -54,7 +55,7 @@ def simulate_batch(
     )
     require(chunk >= 1, "chunk", chunk, "a whole number >= 1")
     options = {**options, "throw": False, "progress": False}
-    if any(isinstance(x, jax.core.Tracer) for x in leaves):
+    if any(isinstance(x, Tracer) for x in leaves):
         return _simulate_rows(build, parameters, tuple(sorted(options.items(), key=lambda o: o[0])))
     frozen = tuple(sorted(options.items(), key=lambda o: o[0]))
     chunk = min(chunk, size)

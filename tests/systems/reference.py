@@ -63,7 +63,7 @@ def motion_of(case: str) -> RaisedCosine | Sinusoid:
 
 
 def control_of(case: str, neck: Neck, distribution=None, friction=None) -> ComputedTorque:
-    """The controller of a case; `distribution` and `friction`: codes, those in `ctl` unless given."""
+    """The controller of a case; `distribution` and `friction`: codes as in `ctl`, or its own."""
     K_p, K_d, mean, minimum, dist, fric, _ = field(case, "ctl")
     distribution = int(dist) if distribution is None else distribution
     friction = int(fric) if friction is None else friction

@@ -2,6 +2,7 @@
 
 from .computed_torque import ComputedTorque
 from .pid import PID
+from .recorded import RecordedInput
 from .references import RaisedCosine, Reference, Sinusoid
 from .tension import MeanTension, MinimumTension, TensionDistribution
 
@@ -11,6 +12,7 @@ __all__ = [
     "MeanTension",
     "MinimumTension",
     "RaisedCosine",
+    "RecordedInput",
     "Reference",
     "Sinusoid",
     "TensionDistribution",

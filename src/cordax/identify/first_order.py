@@ -16,8 +16,8 @@ def first_order(
 ) -> Search:
     """Minimise half the sum of squared residuals, divided by its start value, from y = 0.
 
-    Ends when `tolerance` bounds both the gradient and, relatively, the change of the misfit. The best
-    point met is returned, since an optimiser of fixed learning rate wanders.
+    Ends when `tolerance` bounds both the gradient and, relatively, the change of the misfit. The
+    best point met is returned, since an optimiser of fixed learning rate wanders.
     """
     gradient = _forward if problem.parameters.size <= FORWARD_LIMIT else _reverse
 

@@ -54,10 +54,11 @@ def identify(
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
     - `dt`: step [s]; by default the largest up to `system.default_dt` that divides the sampling
       interval. `t0` [s]: when the run starts; by default at the first recorded instant.
-    - `integrator`: Rosenbrock2 unless told otherwise: stable at any stiffness the search may try, and
-      of order 2. The numerical damping of a first-order method would be mistaken for the machine's.
-    - `method`: "levenberg-marquardt", with Jacobians by forward mode, or any optax optimiser, such as
-      `optax.adam(0.05)`, acting on the search coordinates (logarithms for positive numbers).
+    - `integrator`: Rosenbrock2 unless told otherwise: stable at any stiffness the search may try,
+      and of order 2. The numerical damping of a first-order method would be mistaken for the
+      machine's.
+    - `method`: "levenberg-marquardt", with Jacobians by forward mode, or any optax optimiser, such
+      as `optax.adam(0.05)`, acting on the search coordinates (logarithms for positive numbers).
     - `max_steps`, `tolerance`: at most so many iterations; stop when parameters, relatively, and
       misfit change by less.
     - `check_step`: repeat the run at the optimum with half the step and see how far this would move

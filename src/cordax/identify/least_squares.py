@@ -10,9 +10,9 @@ from .stopping import CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, Search
 
 
 class _Damping(optx.ClassicalTrustRegion):
-    """Starts with a damping parameter equal to the squared norm of the first residuals: the first step
-    is then a cautious one whatever the units. Good steps let it fall fast, since parameters that
-    matter little wait until it is of the size of their own entry of J^T J."""
+    """Starts with a damping parameter equal to the squared norm of the first residuals: the first
+    step is then a cautious one whatever the units. Good steps let it fall fast, since parameters
+    that matter little wait until it is of the size of their own entry of J^T J."""
 
     high_cutoff: float = 0.75
     high_constant: float = 10.0
@@ -23,6 +23,21 @@ class _Damping(optx.ClassicalTrustRegion):
         size = jnp.where(first_step, begin, state.step_size)
         state = eqx.tree_at(lambda s: s.step_size, state, size)
         return super().step(first_step, y, y_eval, f_info, f_eval_info, state)
+
+
+class _LevenbergMarquardt(optx.LevenbergMarquardt):
+    """Also ends when the step it would try next is negligible: where the misfit is down to rounding
+    errors no step is accepted any more, and only accepted steps end the search of optimistix."""
+
+    def __init__(self, tolerance: float):
+        super().__init__(rtol=tolerance, atol=tolerance)
+        self.search = _Damping()
+
+    def terminate(self, fn, y, args, options, state, tags):
+        done, result = super().terminate(fn, y, args, options, state, tags)
+        step, size = jnp.max(jnp.abs(state.y_eval - y)), jnp.max(jnp.abs(y))
+        negligible = step <= self.atol + self.rtol * size
+        return done | (negligible & ~state.first_step), result
 
 
 def levenberg_marquardt(problem: Problem, *, max_steps: int, tolerance: float) -> Search:
@@ -36,11 +51,9 @@ def levenberg_marquardt(problem: Problem, *, max_steps: int, tolerance: float) -
         return r + J @ (y - at), (r, J, trajectory)
 
     y0 = problem.parameters.origin
-    solver = optx.LevenbergMarquardt(rtol=tolerance, atol=tolerance)
-    solver = eqx.tree_at(lambda s: s.search, solver, _Damping())
     found = optx.least_squares(
         residuals,
-        solver,
+        _LevenbergMarquardt(tolerance),
         y0,
         problem,
         {"jac": "fwd"},

@@ -1,4 +1,4 @@
-"""What is fitted: named numbers of an experiment, and the coordinates in which they are searched."""
+"""What is fitted: named numbers of an experiment, and the coordinates of the search."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,12 +16,25 @@ from ..mechanics.checks import known_values, require, require_known
 Transform = Literal["log", "linear"]
 
 
+class Recipe(eqx.Module):
+    """A function that is no pytree leaf, so that `vmap` may return what holds it."""
+
+    function: Callable[..., Any] = eqx.field(static=True)
+
+    def __call__(self, *arguments):
+        return self.function(*arguments)
+
+
+def _wrapped(x):
+    return Recipe(x) if callable(x) and not isinstance(x, eqx.Module) else x
+
+
 class Experiment(eqx.Module):
     """A machine with its start and its inputs, as given to `identify`: where parameters live."""
 
     system: System
-    state0: Any = None
-    control: Any = None
+    state0: Any = eqx.field(converter=_wrapped, default=None)
+    control: Any = eqx.field(converter=_wrapped, default=None)
 
 
 class Parameter(eqx.Module):
@@ -103,8 +116,16 @@ class ParameterSet(eqx.Module):
     @property
     def number_kinds(self) -> tuple[str, ...]:
         """The kind of each number."""
-        pairs = zip(self.kinds, self.starts, strict=True)
-        return tuple(kind for kind, start in pairs for _ in range(start.size))
+        return self._spread(self.kinds)
+
+    @property
+    def number_bounds(self) -> tuple[tuple[float, float] | None, ...]:
+        """The bounds of each number, or None."""
+        return self._spread(self.bounds)
+
+    def _spread(self, things) -> tuple:
+        pairs = zip(things, self.starts, strict=True)
+        return tuple(thing for thing, start in pairs for _ in range(start.size))
 
     def values(self, y) -> jax.Array:
         """The numbers at search coordinates `y`, shape (p,) each."""
@@ -206,7 +227,8 @@ def _find(parameter: Parameter, experiment: Experiment) -> _Place:
 
 
 class _Path:
-    """Follow attributes and indices. Equal paths are equal, so that a second fit is not retraced."""
+    """Follow attributes and indices. Equal paths are equal, so that a second fit is not
+    retraced."""
 
     def __init__(self, steps):
         self.steps = steps

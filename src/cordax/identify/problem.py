@@ -10,11 +10,10 @@ from jaxtyping import Array, Float
 
 from ..formulations import Formulation
 from ..integrators import Integrator
-from ..mechanics import Controller, State
 from ..mechanics.checks import require, require_shape
 from ..simulate import simulate
 from ..trajectory import Trajectory
-from .parameters import Experiment, ParameterSet
+from .parameters import Experiment, ParameterSet, Recipe
 from .recording import Grid, Recording, observe
 
 
@@ -38,7 +37,7 @@ class Problem(eqx.Module):
         experiment = self.parameters.insert(self.experiment, y)
         machine = experiment.system
         start = experiment.state0
-        if callable(start) and not isinstance(start, State):
+        if isinstance(start, Recipe):
             start = start(machine)
         return simulate(
             machine,
@@ -55,7 +54,8 @@ class Problem(eqx.Module):
         )
 
     def differences(self, trajectory: Trajectory) -> dict[str, Float[Array, "k ..."]]:
-        """Recorded minus simulated, in the units of each quantity, NaN where nothing was recorded."""
+        """Recorded minus simulated, in the units of each quantity, NaN where nothing was
+        recorded."""
         found = {}
         for name, recorded in self.values.items():
             simulated = observe(trajectory, name)[self.grid.rows]
@@ -64,8 +64,8 @@ class Problem(eqx.Module):
         return found
 
     def residuals(self, y) -> tuple[Float[Array, " n"], Trajectory]:
-        """Residuals and the trajectory they come from. They are infinite if the run failed, so that no
-        method accepts such a point."""
+        """Residuals and the trajectory they come from. They are infinite if the run failed, so that
+        no method accepts such a point."""
         trajectory = self.run(y)
         parts = [
             jnp.where(jnp.isnan(self.values[name]), 0.0, d / self.noise[name]).ravel()
@@ -75,8 +75,8 @@ class Problem(eqx.Module):
         return jnp.where(trajectory.succeeded, r, jnp.inf), trajectory
 
     def jacobian(self, y) -> tuple[Float[Array, "n p"], tuple[Float[Array, " n"], Trajectory]]:
-        """d(residuals)/dy by forward mode: all parameters ride along in one run, which is not repeated
-        for the residuals."""
+        """d(residuals)/dy by forward mode: all parameters ride along in one run, which is not
+        repeated for the residuals."""
 
         def f(y):
             r, trajectory = self.residuals(y)
@@ -91,7 +91,8 @@ class Problem(eqx.Module):
 
 
 def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
-    """The standard deviation of each recorded quantity from one number, numbers by name, or None."""
+    """The standard deviation of each recorded quantity from one number, numbers by name, or
+    None."""
     if noise is None:
         noise = 1.0
     if not isinstance(noise, dict):
@@ -110,7 +111,7 @@ def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
 
 def _inputs(control: Any, machine):
     """What `simulate` takes: a function of one argument is one of the machine."""
-    if callable(control) and not isinstance(control, Controller):
-        if len(inspect.signature(control).parameters) == 1:
-            return control(machine)
+    if isinstance(control, Recipe):
+        one = len(inspect.signature(control.function).parameters) == 1
+        return control(machine) if one else control
     return control

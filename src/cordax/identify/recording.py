@@ -18,10 +18,10 @@ class Recording(eqx.Module):
     """What was measured.
 
     `t` [s], shape (k,), increasing; `values`: arrays of shape (k,), or (k, ...) as the machine's
-    outputs, by the names a trajectory knows: coordinates, velocities (`d_` + name), inputs, outputs,
-    and single components of outputs counted from one (`tension_2`). NaN marks what is missing, so
-    that gaps and different sampling rates are possible. Observe as little as is known: names that are
-    left out are not compared.
+    outputs, by the names a trajectory knows: coordinates, velocities (`d_` + name), inputs,
+    outputs, and single components of outputs counted from one (`tension_2`). NaN marks what is
+    missing, so that gaps and different sampling rates are possible. Observe as little as is known:
+    names that are left out are not compared.
     """
 
     t: np.ndarray
@@ -61,8 +61,8 @@ class Grid(eqx.Module):
 
 
 def grid(t: np.ndarray, dt: float | None, t0: float | None, default_dt: float) -> Grid:
-    """Place the instants `t` [s] on a grid of steps `dt`; the step, if not given, is the largest up to
-    `default_dt` that divides the first sampling interval."""
+    """Place the instants `t` [s] on a grid of steps `dt`; the step, if not given, is the largest up
+    to `default_dt` that divides the first sampling interval."""
     t0 = float(t[0]) if t0 is None else float(t0)
     require(t0 <= t[0], "t0", t0, f"a start not after the first recorded instant {t[0]:g} s")
     if dt is None:
@@ -77,9 +77,9 @@ def grid(t: np.ndarray, dt: float | None, t0: float | None, default_dt: float) -
         require(
             False,
             "recording.t",
-            f"{first:.9g} s, {position[np.argmax(off)]:.6g} steps of dt = {dt:g} s after t0 = {t0:g} s",
-            "instants on the grid t0 + n dt of the simulation; choose dt as a divisor of the sampling "
-            "interval, or resample the recording",
+            f"{first:.9g} s, {position[np.argmax(off)]:.6g} steps after t0 = {t0:g} s",
+            f"instants on the grid t0 + n dt of the simulation, dt = {dt:g} s; choose dt as a "
+            "divisor of the sampling interval, or resample the recording",
         )
     stride = int(np.gcd.reduce(steps))
     return Grid(t0, float(dt), int(steps[-1]), stride, jnp.asarray(steps // stride))
@@ -91,8 +91,9 @@ def observe(trajectory: Trajectory, name: str):
         component = re.fullmatch(r"(.+)_(\d+)", name)
         if component and component[1] in trajectory.outputs:
             whole = trajectory.outputs[component[1]]
+            whole = whole.reshape(whole.shape[0], -1)
             index = int(component[2]) - 1
-            if whole.ndim == 2 and 0 <= index < whole.shape[1]:
+            if 0 <= index < whole.shape[1]:
                 return whole[:, index]
         raise ValueError(
             f"recording: got {name!r}, expected names of the machine: {', '.join(trajectory.names)}"

@@ -13,8 +13,9 @@ from ..mechanics.checks import require, require_known
 from ..trajectory import Trajectory
 from .parameters import Experiment, ParameterSet
 from .recording import Recording
-from .stopping import CONVERGED, SENTENCES
+from .stopping import CONVERGED, SENTENCES, START_FAILED
 from .uncertainty import Uncertainty
+
 
 class Fit(eqx.Module):
     """The result of `identify`. In a batch, every array has a leading axis.
@@ -26,11 +27,12 @@ class Fit(eqx.Module):
     units of the given noise (about 1 if that was right; the noise itself if none was given);
     `freedom` recorded numbers less parameters; `iterations`, `code` (see `reason`). `step_shift`,
     shape (p,): how far, to first order, the estimates would move with half the time step; NaN if it
-    was not examined. `y`, `parameters` and `about`: the search coordinates and what is known of them.
+    was not examined. `y`, `parameters` and `about`: the search coordinates and what is known of
+    them.
 
-    Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times the
-    residual variance, for independent errors of equal relative size. They know nothing of errors of
-    the model itself.
+    Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times
+    the residual variance, for independent errors of equal relative size. They know nothing of
+    errors of the model itself.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -107,7 +109,9 @@ class Fit(eqx.Module):
         """Combinations of parameters the recording says nothing about, as sentences; empty if the
         Jacobian has full rank."""
         require(self.code.ndim == 0, "unidentifiable", "a batch of fits", "one fit")
-        kinds = self.parameters.number_kinds
+        if int(self.code) == START_FAILED:  # then there is no Jacobian
+            return []
+        kinds, stuck = self.parameters.number_kinds, self.at_bounds()
         sentences = []
         for direction in self.about.lost_directions():
             parts = [
@@ -115,20 +119,33 @@ class Fit(eqx.Module):
                 for share, kind, name in zip(direction, kinds, self.names, strict=True)
                 if abs(share) > 1e-3
             ]
+            if all(name in stuck for name, s in zip(self.names, direction, strict=True) if s):
+                continue
             sentences.append(
                 f"the recording does not determine {' '.join(parts)}: moving the parameters "
                 "together by these amounts leaves the simulation unchanged"
             )
         return sentences
 
+    def at_bounds(self) -> list[str]:
+        """Names of parameters that ended at one of their bounds."""
+        bounds = self.parameters.number_bounds
+        pairs = zip(self.names, np.asarray(self.values), bounds, strict=True)
+        return [
+            name
+            for name, value, ends in pairs
+            if ends and min(value - ends[0], ends[1] - value) < 1e-6 * (ends[1] - ends[0])
+        ]
+
     def summary(self) -> str:
         """A table of estimates and what to know about them."""
         interval, errors = np.asarray(self.interval()), np.asarray(self.standard_errors)
         width = max(len(n) for n in (*self.names, "parameter"))
         lines = [
-            f"{type(self.system).__name__}: {int(self.freedom) + len(self.names)} recorded numbers, "
-            f"{int(self.iterations)} iterations. {self.reason}",
-            f"{'parameter':<{width}}  {'start':>12}  {'estimate':>12}  {'std. error':>10}  95 % interval",
+            f"{type(self.system).__name__}: {int(self.freedom) + len(self.names)} recorded "
+            f"numbers, {int(self.iterations)} iterations. {self.reason}",
+            f"{'parameter':<{width}}  {'start':>12}  {'estimate':>12}  {'std. error':>10}  "
+            "95 % interval",
         ]
         for i, name in enumerate(self.names):
             lines.append(
@@ -146,20 +163,22 @@ class Fit(eqx.Module):
                 "standard errors (the largest of all)"
             )
         lines += [f"warning: {sentence}" for sentence in self.unidentifiable()]
+        lines += [f"warning: {name} ended at its bound" for name in self.at_bounds()]
         return "\n".join(lines)
 
     def warn(self) -> None:
-        """Warn of a search that did not converge, of what cannot be identified, and of a time step that
-        biases the estimates."""
+        """Warn of a search that did not converge, of what cannot be identified, and of a time step
+        that biases the estimates."""
         complaints = [] if bool(self.succeeded) else [self.reason]
         complaints += self.unidentifiable()
+        complaints += [f"{name} ended at its bound, {self[name]:g}" for name in self.at_bounds()]
         shift, errors = np.asarray(self.step_shift), np.asarray(self.standard_errors)
         for name, moved, error in zip(self.names, shift, errors, strict=True):
             if np.isfinite(moved) and abs(moved) > 0.5 * error:
                 complaints.append(
                     f"{name} depends on the time step: half of it would move the estimate by "
-                    f"{abs(moved) / error:.2g} standard errors; choose a smaller dt or an integrator "
-                    "of higher order"
+                    f"{abs(moved) / error:.2g} standard errors; choose a smaller dt or an "
+                    "integrator of higher order"
                 )
         for complaint in complaints:
             warnings.warn(f"identify: {complaint}", stacklevel=3)

@@ -8,21 +8,21 @@ from ..trajectory import Trajectory
 CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, RUN_FAILED = range(5)
 
 SENTENCES = {
-    CONVERGED: "Converged: the last step changed neither the parameters nor the misfit any more.",
-    MAX_STEPS: "Stopped after the allowed number of iterations. Allow more with max_steps, or start "
-    "closer.",
-    NO_PROGRESS: "Stopped because the linear equations of a step could not be solved. Check that the "
-    "parameters influence what was recorded, and fit fewer of them.",
-    START_FAILED: "The simulation failed with the start values, so nothing was fitted. Simulate the "
-    "machine by itself first; try a smaller dt or an A-stable integrator such as rosenbrock_2.",
+    CONVERGED: "Converged: further steps change the parameters and the misfit by less than tolerance.",
+    MAX_STEPS: "Stopped after the allowed number of iterations. Allow more with max_steps, or "
+    "start closer.",
+    NO_PROGRESS: "Stopped because the linear equations of a step could not be solved. Check that "
+    "the parameters influence what was recorded, and fit fewer of them.",
+    START_FAILED: "The simulation failed with the start values, so nothing was fitted. Simulate "
+    "the machine by itself first; try a smaller dt or an A-stable integrator such as rosenbrock_2.",
     RUN_FAILED: "The simulation failed at parameters the search came to; the best ones before are "
     "returned. Try a smaller learning rate or bounds.",
 }
 
 
 class Search(eqx.Module):
-    """Where a search ended: coordinates `y`, shape (p,), the `code` of the reason, how many iterations
-    it took, and the residuals, shape (n,), their Jacobian and the trajectory there."""
+    """Where a search ended: coordinates `y`, shape (p,), the `code` of the reason, how many
+    iterations it took, and the residuals, shape (n,), their Jacobian and the trajectory there."""
 
     y: Float[Array, " p"]
     code: Int[Array, ""]

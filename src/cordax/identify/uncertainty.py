@@ -12,9 +12,9 @@ RANK_TOLERANCE = 1e-6
 class Uncertainty(eqx.Module):
     """Of search coordinates, by linearisation.
 
-    `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1 and `covariance`, that times the
-    residual variance, shape (p, p); `singular_values` of J with columns scaled to equal length, shape
-    (p,), and the `directions` in search coordinates that belong to them, one per row.
+    `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1 and `covariance`, that times
+    the residual variance, shape (p, p); `singular_values` of J with columns scaled to equal length,
+    shape (p,), and the `directions` in search coordinates that belong to them, one per row.
     """
 
     jacobian: Float[Array, "n p"]
@@ -40,7 +40,8 @@ class Uncertainty(eqx.Module):
         self.directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
 
     def lost_directions(self) -> np.ndarray:
-        """Unit vectors in search coordinates along which the residuals do not change, shape (m, p)."""
+        """Unit vectors in search coordinates along which the residuals do not change, shape (m,
+        p)."""
         s = np.asarray(self.singular_values)
         limit = max(RANK_TOLERANCE, 100 * float(np.finfo(s.dtype).eps)) * s.max(initial=0.0)
         return np.asarray(self.directions)[s <= limit]

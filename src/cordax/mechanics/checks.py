@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 
 def require(ok: bool, field: str, given, expected: str) -> None:
@@ -15,7 +16,7 @@ def require(ok: bool, field: str, given, expected: str) -> None:
 def known_values(x) -> np.ndarray | None:
     """The numbers in `x`, or None where a JAX transformation hides them (then only shapes can be
     checked)."""
-    if isinstance(x, jax.core.Tracer) or not isinstance(x, (jax.Array, np.ndarray, float, int)):
+    if isinstance(x, Tracer) or not isinstance(x, (jax.Array, np.ndarray, float, int)):
         return None
     return np.asarray(x)
 

@@ -153,7 +153,7 @@ def _inner(x, y):
     return sum(jnp.sum(a * b) for a, b in zip(*map(jax.tree.leaves, (x, y)), strict=True))
 
 
-def _gram(X, Y):
+def _gram(X, Y) -> Any:
     """`X^T Y` of two pytrees of columns, shape (n, n)."""
     flat = lambda tree: [x.reshape(-1, x.shape[-1]) for x in jax.tree.leaves(tree)]
     return sum(gram(x, y) for x, y in zip(flat(X), flat(Y), strict=True))

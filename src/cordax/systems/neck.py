@@ -257,10 +257,10 @@ class Neck(LagrangianSystem):
         weight = jnp.sum(self.bars.top_mass * top[1] + self.bars.diagonal_mass * (ad[1] + bc[1]))
         k, rest = self.springs.stiffness, self.springs.rest_length
         spring = 0.5 * jnp.sum(k * ((h - s - rest) ** 2 + (h + s - rest) ** 2))
-        stretch = (
-            0.5 * jnp.sum(self.tendon.stiffness * self.elongation(q) ** 2) if self.elastic else 0.0
-        )  # pyright: ignore
-        return self.gravity * weight + spring + stretch
+        energy = self.gravity * weight + spring
+        if isinstance(self.tendon, ElasticTendon):
+            energy = energy + 0.5 * jnp.sum(self.tendon.stiffness * self.elongation(q) ** 2)
+        return energy
 
     def dissipation(self, q, v):
         alpha, rate = self.split(q)[0], self.split(v)[0]

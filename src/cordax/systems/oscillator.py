@@ -22,8 +22,14 @@ class Oscillator(LagrangianSystem):
     # Constant mass; a splitting method kicks with the velocity it has, which is exact only without
     # damping.
     separable = True
-    coordinate_names = ("x",)
-    input_names = ("force",)
+
+    @property
+    def coordinate_names(self):
+        return ("x",)
+
+    @property
+    def input_names(self):
+        return ("force",)
 
     def inertial_coordinates(self, q):
         return q
@@ -57,8 +63,14 @@ class Pendulum(LagrangianSystem):
         require_positive("length", self.length)
 
     separable = True
-    coordinate_names = ("angle",)
-    input_names = ("torque",)
+
+    @property
+    def coordinate_names(self):
+        return ("angle",)
+
+    @property
+    def input_names(self):
+        return ("torque",)
 
     def inertial_coordinates(self, q):
         return self.length * jnp.stack([jnp.sin(q[0]), -jnp.cos(q[0])])
