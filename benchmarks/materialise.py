@@ -1,7 +1,7 @@
 """What `cordax.math.materialise` gains: the neck's implicit step with and without it.
 
 Prints JSON: ns per step and compile seconds for one trajectory and for a batch of 64 (per
-trajectory). """
+trajectory)."""
 
 import json
 

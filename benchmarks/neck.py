@@ -3,7 +3,7 @@ error_time.png]`.
 
 Prints one JSON object. Parts: step, motion, start, gradient, batch, precision (default: all).
 Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
-is built where a compiler is. """
+is built where a compiler is."""
 
 import argparse
 import json
@@ -52,14 +52,13 @@ def step() -> dict:
             run, dynamics, neck.default_state(), jnp.asarray(TORQUE), jnp.asarray(2e-3)
         )
         out[name] = {"ns": round(measure.best(call) / steps * 1e9), **cost}
-    anchor = measure.anchor("neck")
-    if anchor is not None:
-        out["cpp"] = anchor
-        for key in ("ns_per_step_3", "ns_per_step_3_plain"):
-            if key in anchor:
-                suffix = key.removeprefix("ns_per_step_3")
-                for name in ("closed_form", "from_energies"):
-                    out[name][f"times_cpp{suffix}"] = round(out[name]["ns"] / anchor[key], 1)
+    for label, source in (("cpp_plain", "neck_plain"), ("cpp_tuned", "neck")):
+        figures = measure.anchor(source)
+        if figures is not None:
+            out[label] = {key: value for key, value in figures.items() if key.startswith("ns_")}
+            for name in ("closed_form", "from_energies"):
+                ratio = out[name]["ns"] / figures["ns_per_step_3"]
+                out[name][f"times_{label}"] = round(ratio, 1)
     return out
 
 
