@@ -13,6 +13,10 @@ from .batch import simulate_batch as simulate_batch  # noqa: E402
 from .formulations import Dynamics as Dynamics  # noqa: E402
 from .formulations import Formulation as Formulation  # noqa: E402
 from .formulations import Minimal as Minimal  # noqa: E402
+from .identify import Fit as Fit  # noqa: E402
+from .identify import Parameter as Parameter  # noqa: E402
+from .identify import Recording as Recording  # noqa: E402
+from .identify import identify as identify  # noqa: E402
 from .integrators import RK4 as RK4  # noqa: E402
 from .integrators import Diffrax as Diffrax  # noqa: E402
 from .integrators import ExplicitEuler as ExplicitEuler  # noqa: E402
