@@ -9,9 +9,10 @@ from cordax.math import rotations
 
 
 class Bead(LagrangianSystem):
-    """A bead on a sinusoidal wire y = `height` sin(x), with damping: one coordinate, and yet a mass that depends on
-    the configuration, velocity terms and velocity-dependent force. `mass` [kg], `height` [m], `damping` [N s/m];
-    input: a generalised force [N].
+    """A bead on a sinusoidal wire y = `height` sin(x), with damping: one coordinate, and yet a mass
+    that depends on the configuration, velocity terms and velocity-dependent force.
+
+    `mass` [kg], `height` [m], `damping` [N s/m]; input: a generalised force [N].
     """
 
     mass: jax.Array = float_field(default=1.0)
@@ -42,9 +43,9 @@ class Bead(LagrangianSystem):
 
 
 class DoublePendulum(LagrangianSystem):
-    """Two point masses [kg] on massless rods [m], absolute angles from hanging [rad], shape (2,) each.
+    """Two point masses on massless rods, absolute angles from hanging [rad].
 
-    `damping` [N m s/rad] acts on both absolute angles; inputs: a torque [N m] on each.
+    `masses` [kg] and `lengths` [m], shape (2,) each; `damping` [N m s/rad] acts on both absolute angles; inputs: a torque [N m] on each.
     """
 
     masses: jax.Array = float_field(default=(1.0, 0.7))

@@ -5,12 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from machines import Bead, DoublePendulum
 
 import cordax
 from cordax import RESULTS, SimulationError, State, simulate
 from cordax.control import PID, Sinusoid
 from cordax.systems import Neck, Oscillator, Pendulum
+from machines import Bead, DoublePendulum
 
 
 class Fenced(Oscillator):

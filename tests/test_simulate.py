@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from machines import Bead, FreeBody
 
 import cordax
 from cordax import State, simulate
 from cordax.control import PID, Sinusoid
 from cordax.systems import Oscillator, Pendulum
+from machines import Bead, FreeBody
 
 START = State(np.array([0.7]), np.array([0.2]))
 STEPS, DT = 24, 0.01

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from machines import Bead, DoublePendulum
 
 import cordax
 from cordax import State, equilibrium, modes, step_limit
 from cordax.integrators import BY_NAME
 from cordax.systems import Oscillator, Pendulum
+from machines import Bead, DoublePendulum
 
 
 def test_equilibrium_of_a_pendulum_under_torque():

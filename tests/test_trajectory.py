@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from machines import DoublePendulum
 
 import cordax
 from cordax import RESULTS, State, Trajectory, simulate
 from cordax.systems import Oscillator
+from machines import DoublePendulum
 
 
 class Watched(DoublePendulum):

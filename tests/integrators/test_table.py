@@ -1,4 +1,4 @@
-"""One table over all fixed-step methods: order, stability, energy, damping, derivatives, batches, traces."""
+"""One table over all fixed-step methods: order, stability, energy, derivatives, batches, traces."""
 
 from typing import NamedTuple
 
@@ -8,18 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from machines import Bead
 from scipy.integrate import solve_ivp
 
 import cordax
 from cordax import Dynamics, Minimal, State
 from cordax.integrators import BY_NAME
 from cordax.systems import Oscillator, Pendulum
+from machines import Bead
 
 
 class Row(NamedTuple):
-    """What theory says: order, whether it takes machines with velocity-dependent forces, the largest stable
-    omega dt on the undamped oscillator, and whether energy errors stay bounded (symplectic methods)."""
+    """What theory says: order, whether the method takes machines with velocity-dependent forces,
+    the largest stable omega dt on the undamped oscillator, and whether it is symplectic."""
 
     order: int
     general: bool
@@ -63,7 +63,7 @@ def test_declarations(name):
 
 @eqx.filter_jit
 def march(integrator, system, state, dt, n, u):
-    """`n` steps, a traced number: one compilation serves all steps sizes. Also the largest |E - E0|."""
+    """`n` steps, a traced number: one compilation serves all. Also the largest |E - E0|."""
     dynamics = Dynamics(system, Minimal())
     energy = lambda s: system.kinetic_energy(s.q, s.v) + system.potential_energy(s.q)
     first = energy(state)
@@ -87,7 +87,7 @@ def shaking_input(t, q, v):
 
 
 def case(name):
-    """A machine the method is made for, and its input: one with everything, where the method takes it."""
+    """A machine and its input: one with everything, where the method takes it."""
     return (Bead(), shaking_input) if TABLE[name].general else (Pendulum(), rest_input)
 
 
@@ -129,7 +129,7 @@ def test_order_of_convergence(name, exact):
 
 
 def oscillate(name, omega_dt, n):
-    """Energy of the unit oscillator after `n` steps over the first, and the largest |E - E0| over E0 on the way."""
+    """Energy after `n` steps over the first, and the largest |E - E0| over E0 on the way."""
     system = Oscillator(stiffness=4.0)
     state, worst = march(
         BY_NAME[name](), system, system.default_state(), omega_dt / 2.0, n, rest_input
@@ -141,7 +141,7 @@ def oscillate(name, omega_dt, n):
 @only(lambda row: 0 < row.limit < INF)
 def test_stable_below_and_unstable_above_the_oscillator_limit(name):
     limit = TABLE[name].limit
-    # Just below, the invariant of the method is a long ellipse: energies swing widely, but they do not grow.
+    # Just below, the invariant of the method is a long ellipse: energies swing, but do not grow.
     assert oscillate(name, 0.9995 * limit, 5_000)[1] < 1e4
     assert oscillate(name, 0.9995 * limit, 50_000)[1] < 1e4
     assert not oscillate(name, 1.0005 * limit, 50_000)[1] < 1e30
@@ -162,7 +162,7 @@ def test_implicit_methods_stay_bounded_at_a_huge_step(name):
 
 @only(lambda row: row.limit == INF)
 def test_damping_of_what_the_step_does_not_resolve(name):
-    """L-stable methods remove an unresolved vibration in one step; implicit midpoint keeps it for ever."""
+    """L-stable methods remove an unresolved vibration in one step; implicit midpoint keeps it."""
     energy, _ = oscillate(name, 1e6, 1)
     if TABLE[name].symplectic:
         assert energy == pytest.approx(1.0, abs=1e-8)
@@ -173,7 +173,7 @@ def test_damping_of_what_the_step_does_not_resolve(name):
 
 @every
 def test_energy_over_a_long_run(name):
-    """Symplectic methods: the energy error of 20 000 steps is that of 2000. Others drift, and RK4 is one of them."""
+    """Symplectic methods: the energy error of 20 000 steps is that of 2000. Others drift."""
     system = Pendulum()
     deviation = lambda n: float(
         march(BY_NAME[name](), system, system.default_state(), 0.1, n, rest_input)[1]

@@ -30,8 +30,9 @@ class _Splitting(Integrator):
         return Step(State(q, v), carry)
 
     def growth(self, eigenvalue_dt):
-        # One matrix per step on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair lambda, conj(lambda). A real
-        # eigenvalue counts twice, as of a critically damped mode: on the safe side for an overdamped one.
+        # One matrix per step on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair lambda,
+        # conj(lambda). A real eigenvalue counts twice, as of a critically damped mode: on the safe
+        # side for an overdamped one.
         h = abs(eigenvalue_dt)
         d = eigenvalue_dt.real / h if h else 0.0
         A = np.eye(2)

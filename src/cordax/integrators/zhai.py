@@ -31,8 +31,9 @@ class Zhai(Integrator):
         return Step(State(dynamics.retract(q, dq), v + dt * (1.5 * a - 0.5 * before)), a)
 
     def growth(self, eigenvalue_dt):
-        # One step of (q, v, a_before) on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair lambda, conj(lambda). A real
-        # eigenvalue counts twice, as of a critically damped mode: on the safe side for an overdamped one.
+        # One step of (q, v, a_before) on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair
+        # lambda, conj(lambda). A real eigenvalue counts twice, as of a critically damped mode: on
+        # the safe side for an overdamped one.
         h = abs(eigenvalue_dt)
         d = eigenvalue_dt.real / h if h else 0.0
         a = np.array([-1.0, 2.0 * d, 0.0])

@@ -1,0 +1,79 @@
+"""Unit quaternions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from cordax.math import rotations
+
+RNG = np.random.default_rng(0)
+
+
+def as_scipy(q):
+    return Rotation.from_quat(np.asarray(q), scalar_first=True)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-12, 1e-4, 3e-4, 1.0, 3.1, 10.0])
+def test_exponential_retract_and_rotate(size):
+    axis = np.array([0.48, -0.6, 0.64])
+    phi = size * axis
+    turn = rotations.exponential(jnp.asarray(phi))
+    np.testing.assert_allclose(
+        as_scipy(turn).as_matrix(), Rotation.from_rotvec(phi).as_matrix(), atol=1e-15
+    )
+    np.testing.assert_allclose(np.linalg.norm(turn), 1.0, rtol=1e-15)
+    q = jnp.array([0.1, 0.5, -0.7, 0.5])
+    both = rotations.retract(q, jnp.asarray(phi))
+    np.testing.assert_allclose(np.linalg.norm(both), 1.0, rtol=1e-15)
+    expected = as_scipy(q) * Rotation.from_rotvec(phi)
+    np.testing.assert_allclose(as_scipy(both).as_matrix(), expected.as_matrix(), atol=1e-14)
+    x = np.array([0.3, -2.0, 0.7])
+    np.testing.assert_allclose(rotations.rotate(both, x), expected.apply(x), atol=1e-14)
+
+
+def test_norm_does_not_drift():
+    turns = jnp.asarray(0.05 * RNG.normal(size=(2000, 3)))
+    q0 = jnp.array([1.0, 0.0, 0.0, 0.0])
+    q, _ = jax.lax.scan(lambda q, phi: (rotations.retract(q, phi), None), q0, turns)
+    np.testing.assert_allclose(jnp.linalg.norm(q), 1.0, rtol=1e-15)
+
+
+def test_exponential_is_smooth_at_zero():
+    """exp(phi) = (1 - |phi|^2/8, phi/2 (1 - |phi|^2/24)) + ...: Jacobian and Hessian in every mode."""
+    zero = jnp.zeros(3)
+    slope = np.vstack([np.zeros(3), 0.5 * np.eye(3)])
+    curvature = np.zeros((4, 3, 3))
+    curvature[0] = -0.25 * np.eye(3)
+    f = rotations.exponential
+    first = [jax.jacfwd(f), jax.jacrev(f)]
+    second = [jax.jacfwd(first[0]), jax.jacfwd(first[1]), jax.jacrev(first[0])]
+    for got in jax.jit(lambda x: [J(x) for J in first])(zero):
+        np.testing.assert_allclose(got, slope, atol=1e-16)
+    for got in jax.jit(lambda x: [H(x) for H in second])(zero):
+        np.testing.assert_allclose(got, curvature, atol=1e-16)
+
+
+@pytest.mark.parametrize("scale", [0.999, 1.001])
+def test_derivatives_agree_on_both_sides_of_the_series(scale):
+    """|phi| = 2e-4 is where the series ends; against the expansion to fourth order."""
+
+    def expansion(phi):
+        h = 0.25 * jnp.sum(phi * phi)
+        sinc = 1.0 - h / 6.0 * (1.0 - h / 20.0)
+        cosine = 1.0 - 0.5 * h * (1.0 - h / 12.0)
+        return jnp.concatenate([cosine[None], 0.5 * sinc * phi])
+
+    phi = 2e-4 * scale * jnp.array([0.48, -0.6, 0.64])
+    for mode in (jax.jacfwd, jax.jacrev):
+        got, want = jax.jit(lambda x, d=mode: (d(rotations.exponential)(x), d(expansion)(x)))(phi)
+        np.testing.assert_allclose(got, want, atol=1e-14)
+
+
+def test_product_is_associative_and_has_inverse():
+    p, q, r = (jnp.asarray(x / np.linalg.norm(x)) for x in RNG.normal(size=(3, 4)))
+    m = rotations.multiply
+    np.testing.assert_allclose(m(m(p, q), r), m(p, m(q, r)), atol=1e-15)
+    inverse = p * jnp.array([1.0, -1.0, -1.0, -1.0])
+    np.testing.assert_allclose(m(p, inverse), [1.0, 0.0, 0.0, 0.0], atol=1e-15)
