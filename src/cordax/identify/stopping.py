@@ -8,7 +8,7 @@ from ..trajectory import Trajectory
 CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, RUN_FAILED = range(5)
 
 SENTENCES = {
-    CONVERGED: "Converged: further steps change the parameters and the misfit by less than tolerance.",
+    CONVERGED: "Converged: further steps change parameters and misfit by less than the tolerance.",
     MAX_STEPS: "Stopped after the allowed number of iterations. Allow more with max_steps, or "
     "start closer.",
     NO_PROGRESS: "Stopped because the linear equations of a step could not be solved. Check that "

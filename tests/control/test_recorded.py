@@ -1,0 +1,63 @@
+"""Recorded inputs between their samples."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax.control import RecordedInput
+from cordax.systems import Oscillator
+
+H = 0.1
+T = np.arange(21) * H
+
+
+def played(values, interpolation, t):
+    control = RecordedInput(T, values[:, None], interpolation)
+    return np.asarray(jax.vmap(lambda t: control(t, None, ())[0][0])(jnp.asarray(t)))
+
+
+def test_interpolation_is_exact_for_polynomials_of_its_degree():
+    t = np.linspace(0.0, 2.0, 333)
+    cubic = lambda t: 1.0 + t - 2.0 * t**2 + 0.7 * t**3
+    assert np.allclose(played(cubic(T), "cubic", t), cubic(t), atol=1e-13)
+    assert np.allclose(played(3.0 - 2.0 * T, "linear", t), 3.0 - 2.0 * t, atol=1e-13)
+    steps = played(T, "hold", [0.0, 0.05, 0.0999, 0.1, 0.3, 0.35, 2.0])
+    assert np.allclose(steps, [0.0, 0.0, 0.0, 0.1, 0.3, 0.3, 2.0])
+
+
+def test_the_cubic_error_is_as_promised():
+    t = np.linspace(0.2, 1.8, 1001)
+    error = np.max(np.abs(played(np.sin(4.0 * T), "cubic", t) - np.sin(4.0 * t)))
+    assert 0.01 * (4.0 * H) ** 4 < error < 0.0235 * (4.0 * H) ** 4
+
+
+def test_outside_the_recording_the_ends_apply():
+    for interpolation in ("cubic", "linear", "hold"):
+        assert np.allclose(played(np.exp(T), interpolation, [-1.0, 3.0]), np.exp([0.0, 2.0]))
+
+
+def test_held_inputs_are_constant_within_a_sample():
+    """A force held from one sample to the next moves a free mass on exact parabolas."""
+    mass = Oscillator(1.0, 1e-300, 0.0)
+    force = np.array([1.0, -2.0, 0.5, 0.0, 3.0])
+    control = RecordedInput(np.arange(5) * H, force[:, None], "hold")
+    rest = cordax.State(jnp.zeros(1), jnp.zeros(1))
+    run = cordax.simulate(mass, rest, dt=H / 2, duration=4 * H, integrator="rk4", control=control)
+    assert np.allclose(run.v[::2, 0], np.concatenate([[0.0], np.cumsum(force[:4]) * H]), atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("t", "values", "interpolation", "message"),
+    [
+        (T, np.ones((20, 1)), "cubic", r"values.*\(21, number of inputs\)"),
+        (T**2, np.ones((21, 1)), "cubic", "equal intervals"),
+        (T[:3], np.ones((3, 1)), "cubic", "at least 4"),
+        (T, np.full((21, 1), np.nan), "cubic", "finite values"),
+        (T, np.ones((21, 1)), "spline", "one of cubic, linear, hold"),
+    ],
+)
+def test_bad_recordings_are_named(t, values, interpolation, message):
+    with pytest.raises(ValueError, match=message):
+        RecordedInput(t, values, interpolation)

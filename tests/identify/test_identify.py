@@ -1,0 +1,235 @@
+"""Fits of a forced oscillator, whose answer is known."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import cordax
+from cordax.identify import Parameter, Recording, identify
+from cordax.systems import Oscillator
+
+TRUTH = Oscillator(2.0, 50.0, 0.8)
+START = Oscillator(2.0, 50.0 * 3.0, 0.8 / 3.0)
+NAMES = ["stiffness", "damping"]
+SIGMA = 1e-3
+SETUP = {"dt": 0.02, "integrator": "rk4", "check_step": False}
+
+
+def force(t, state):
+    return jnp.array([20.0 * jnp.sin(3.0 * t)])
+
+
+@pytest.fixture(scope="module")
+def exact():
+    """The recording without noise, from a finer step."""
+    run = cordax.simulate(
+        TRUTH, dt=0.002, duration=4.0, integrator="rk4", control=force, save_every=10
+    )
+    return run.t, run["x"]
+
+
+def noisy(exact, key=0):
+    t, x = exact
+    return Recording(t, {"x": x + SIGMA * jax.random.normal(jax.random.key(key), x.shape)})
+
+
+@pytest.fixture(scope="module")
+def fit(exact):
+    return identify(START, noisy(exact), NAMES, control=force, noise=SIGMA, **SETUP)
+
+
+def test_levenberg_marquardt_finds_the_parameters(fit):
+    assert bool(fit.succeeded) and fit.reason.startswith("Converged")
+    assert int(fit.iterations) < 40
+    error = (fit.values - jnp.array([50.0, 0.8])) / fit.standard_errors
+    assert np.all(np.abs(error) < 3.5)
+    assert np.all(fit.standard_errors < jnp.array([0.05, 0.01]))
+    assert np.isclose(fit["stiffness"], fit.system.stiffness)
+    assert np.isclose(fit.estimates["damping"], fit.system.damping)
+    assert np.array_equal(fit.start, [150.0, 0.8 / 3.0])
+    assert 0.85 < float(fit.noise_scale) < 1.15
+    assert np.isclose(np.std(fit.residuals["x"]), SIGMA, rtol=0.15)
+
+
+def test_the_optimum_is_stationary_and_the_covariance_is_that_of_the_linearised_model(fit):
+    """Against residuals and derivatives formed here, by central differences of simulations."""
+    recorded = np.asarray(fit.recording.values["x"])
+
+    def model(stiffness, damping):
+        machine = Oscillator(2.0, stiffness, damping)
+        run = cordax.simulate(machine, dt=0.02, duration=4.0, integrator="rk4", control=force)
+        return np.asarray(run["x"])
+
+    k, d = map(float, fit.values)
+    slope = np.stack(
+        [
+            (model(k * (1 + 1e-5), d) - model(k * (1 - 1e-5), d)) / (2e-5 * k),
+            (model(k, d * (1 + 1e-5)) - model(k, d * (1 - 1e-5))) / (2e-5 * d),
+        ],
+        axis=1,
+    )
+    r = recorded - model(k, d)
+    assert np.allclose(r, fit.residuals["x"], atol=1e-12)
+    cosine = slope.T @ r / (np.linalg.norm(slope, axis=0) * np.linalg.norm(r))
+    assert np.all(np.abs(cosine) < 1e-5)
+    covariance = np.linalg.inv(slope.T @ slope) * (r @ r) / (r.size - 2)
+    assert np.allclose(fit.covariance, covariance, rtol=1e-5, atol=0.0)
+    assert np.allclose(np.diag(fit.correlation), 1.0)
+    low, high = np.asarray(fit.interval(0.95)).T
+    assert np.allclose((high - low) / 2, 1.972 * fit.standard_errors, rtol=1e-3)
+    assert np.all(np.asarray(fit.interval(0.99))[:, 0] < low) and np.all(low > 0)
+
+
+def test_a_batch_of_noise_draws_is_one_call_and_is_covered(exact, fit):
+    t, x = exact
+    draws = x + SIGMA * jax.random.normal(jax.random.key(0), (200, *x.shape))
+
+    @jax.jit
+    def all_fits(draws):
+        one = lambda x: identify(
+            START, Recording(np.asarray(t), {"x": x}), NAMES, control=force, noise=SIGMA, **SETUP
+        )
+        return jax.vmap(one)(draws)
+
+    fits = all_fits(draws)
+    assert np.all(fits.succeeded) and fits.values.shape == (200, 2)
+    interval = np.asarray(fits.interval())
+    truth = np.array([50.0, 0.8])
+    covered = np.mean((interval[..., 0] < truth) & (truth < interval[..., 1]), axis=0)
+    # 200 draws at 95 %: the standard deviation of the share is 1.5 %
+    assert np.all(covered > 0.90), covered
+    scatter = np.std(fits.values, axis=0)
+    assert np.allclose(scatter, fit.standard_errors, rtol=0.2)
+
+
+def test_other_starts_and_numbers_do_not_retrace(exact, fit):
+    from cordax.identify.identification import _solve
+
+    before = _solve._cached._cache_size()  # pyright: ignore
+    other = Oscillator(2.0, 30.0, 1.2)
+    again = identify(other, noisy(exact), NAMES, control=force, noise=SIGMA, **SETUP)
+    assert _solve._cached._cache_size() == before  # pyright: ignore
+    assert np.allclose(again.values, fit.values, rtol=1e-7)
+
+
+def test_an_optax_optimiser_finds_the_same_optimum(exact, fit):
+    found = identify(
+        Oscillator(2.0, 60.0, 1.0),
+        noisy(exact),
+        NAMES,
+        control=force,
+        noise=SIGMA,
+        method=optax.adam(optax.exponential_decay(0.05, 100, 0.5)),
+        max_steps=1500,
+        tolerance=1e-7,
+        **SETUP,
+    )
+    assert bool(found.succeeded), found.reason
+    assert np.allclose(found.values, fit.values, rtol=1e-5)
+    assert np.allclose(found.covariance, fit.covariance, rtol=1e-3)
+
+
+def test_gaps_and_partial_observation(exact):
+    t, _ = exact
+    values = np.array(noisy(exact).values["x"])
+    values[20:60] = np.nan
+    gaps = Recording(t, {"x": values})
+    keep = ~np.isnan(values)
+    without = Recording(np.asarray(t)[keep], {"x": values[keep]})
+    a, b = (identify(START, r, NAMES, control=force, **SETUP) for r in (gaps, without))
+    assert np.allclose(a.values, b.values, rtol=1e-7)
+    assert np.allclose(a.covariance, b.covariance, rtol=1e-6)
+    assert int(a.freedom) == keep.sum() - 2
+    assert np.array_equal(np.isnan(a.residuals["x"]), ~keep)
+
+
+def test_start_and_inputs_may_depend_on_the_machine_and_be_fitted():
+    rest = lambda machine: cordax.State(jnp.array([10.0]) / machine.stiffness, jnp.zeros(1))
+    push = lambda machine: jnp.array([5.0]) + 0.0 * machine.mass
+    run = cordax.simulate(
+        TRUTH, rest(TRUTH), dt=0.02, duration=4.0, integrator="rk4", control=push(TRUTH)
+    )
+    recording = Recording(run.t, {"x": run["x"]})
+    found = identify(START, recording, NAMES, state0=rest, control=push, **SETUP)
+    assert np.allclose(found.values, [50.0, 0.8], rtol=1e-6)
+    guess = cordax.State(jnp.array([0.3]), jnp.array([0.1]))
+    also = identify(
+        START, recording, [*NAMES, "state0.q[0]", "state0.v[0]"], state0=guess,
+        control=push(TRUTH), **SETUP,
+    )  # fmt: skip
+    assert np.allclose(also.values, [50.0, 0.8, 0.2, 0.0], rtol=1e-5, atol=1e-6)
+
+
+def test_what_cannot_be_told_apart_is_named():
+    """Free vibration knows only the ratios of mass, stiffness and damping."""
+    run = cordax.simulate(TRUTH, dt=0.02, duration=4.0, integrator="rk4")
+    recording = Recording(run.t, {"x": run["x"] + SIGMA * jnp.cos(1e3 * run.t)})
+    machine = Oscillator(2.1, 45.0, 0.9)
+    with pytest.warns(UserWarning, match="does not determine.*mass.*stiffness.*damping"):
+        found = identify(machine, recording, ["mass", *NAMES], **SETUP)
+    (direction,) = found.about.lost_directions()
+    assert np.allclose(np.abs(direction), 1 / np.sqrt(3), atol=1e-5)
+    assert np.isclose(found["stiffness"] / found["mass"], 25.0, rtol=1e-3)
+    assert "does not determine" in found.summary()
+    # an input gain that never acts is lost altogether
+    with pytest.warns(UserWarning, match=r"determine \+?-?1\.000 log\(mass\)"):
+        still = cordax.State(jnp.zeros(1), jnp.zeros(1))
+        identify(
+            machine, Recording(run.t, {"x": jnp.zeros_like(run.t)}), ["mass"], state0=still, **SETUP
+        )
+
+
+def test_a_step_that_biases_the_estimates_is_reported(exact):
+    setup = {**SETUP, "check_step": True}
+    with pytest.warns(UserWarning, match="(stiffness|damping) depends on the time step"):
+        crude = identify(
+            START, noisy(exact), NAMES, control=force, noise=SIGMA,
+            **{**setup, "integrator": "linearly_implicit_euler"},
+        )  # fmt: skip
+    assert abs(float(crude["damping"]) - 0.8) > 5 * float(crude.standard_errors[1])
+    good = identify(START, noisy(exact), NAMES, control=force, noise=SIGMA, **setup)
+    halved = identify(
+        START, noisy(exact), NAMES, control=force, noise=SIGMA, **{**SETUP, "dt": 0.01}
+    )
+    assert np.allclose(good.step_shift, halved.values - good.values, rtol=0.01)
+
+
+def test_a_search_that_ends_early_says_why(exact):
+    with pytest.warns(UserWarning, match="allowed number of iterations"):
+        short = identify(START, noisy(exact), NAMES, control=force, max_steps=2, **SETUP)
+    assert not bool(short.succeeded)
+    with pytest.warns(UserWarning, match="failed with the start values"):
+        hopeless = eqx.tree_at(lambda o: o.stiffness, START, jnp.array(1e9))
+        failed = identify(hopeless, noisy(exact), NAMES, control=force, **SETUP)
+    assert np.array_equal(failed.values, failed.start)
+
+
+def test_bad_arguments_are_named(exact):
+    recording = noisy(exact)
+    bad = [
+        ({"noise": {"y": 1.0}}, "noise.*exactly x"),
+        ({"noise": -1.0}, "standard deviation > 0"),
+        ({"method": "newton"}, "'levenberg-marquardt' or an optax"),
+        ({"max_steps": 0}, "max_steps"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"dt": 0.03}, "divisor of the sampling interval"),
+        ({"integrator": "magic"}, "one of explicit_euler"),
+    ]
+    for options, message in bad:
+        with pytest.raises(ValueError, match=message):
+            identify(START, recording, NAMES, **{**SETUP, **options})
+    with pytest.raises(ValueError, match=r"'y'.*names of the machine: x"):
+        identify(START, Recording(recording.t, {"y": recording.values["x"]}), NAMES, **SETUP)
+    with pytest.raises(ValueError, match="a Recording"):
+        identify(START, recording.values, NAMES, **SETUP)  # pyright: ignore
+
+
+def test_bounds_hold(exact):
+    low = Parameter("stiffness", bounds=(10.0, 45.0))
+    start = Oscillator(2.0, 30.0, 0.8)
+    with pytest.warns(UserWarning, match="stiffness ended at its bound, 45"):
+        found = identify(start, noisy(exact), [low], control=force, **SETUP)
+    assert 44.9 < float(found["stiffness"]) <= 45.0

@@ -1,0 +1,86 @@
+"""The whole way: a table of joint and motor angles, `cordax fit`, tendon stiffness and damping."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tyro
+
+import cordax
+from cordax.cli.fit import fit
+from cordax.identify import Recording
+from cordax.io import write_csv
+from cordax.systems import Neck
+
+TENSION = 50.0  # [N]
+SIGMA = 1e-4  # [rad]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """2 s at 1 kHz: the neck upright, its motors shaken about the first elastic resonance. Made
+    with another integrator and step than the fit, explicit and ten times finer than the samples."""
+    neck = Neck.default(3)
+    frequency = 2 * jnp.pi * jnp.array([[10 + i + 4 * k for k in range(4)] for i in range(4)])
+    holding = -neck.motors.travel * TENSION
+
+    def torque(t, state):
+        return holding + 0.003 * jnp.sum(jnp.sin(frequency * t), axis=1)
+
+    start = neck.state_at(jnp.zeros(3), tension=jnp.full(4, TENSION))
+    run = cordax.simulate(
+        neck, start, dt=1e-4, duration=2.0, integrator="zhai", control=torque, save_every=10
+    )
+    q = run.q + SIGMA * jax.random.normal(jax.random.key(1), run.q.shape)
+    columns = dict(zip(neck.coordinate_names, q.T, strict=True))
+    columns |= dict(zip(neck.input_names, run.u.T, strict=True))
+    columns["theta_2"] = columns["theta_2"].at[100:300].set(jnp.nan)
+    path = tmp_path_factory.mktemp("recording") / "neck.csv"
+    return write_csv(path, Recording(run.t, columns))
+
+
+def call(*words):
+    return tyro.cli(fit, args=[str(word) for word in words])
+
+
+def test_stiffness_and_damping_from_a_factor_five_off(table, tmp_path, capsys):
+    code = call(
+        "neck", table, "--parameters", "tendon.stiffness,tendon.damping",
+        "--start", "tendon.stiffness=5e5,tendon.damping=20", "--noise", SIGMA,
+        "--output", tmp_path, "--json",
+    )  # fmt: skip
+    assert code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["converged"] and found["not_identifiable"] == []
+    for name, truth, start in (("tendon.stiffness", 1e5, 5e5), ("tendon.damping", 100.0, 20.0)):
+        entry = found["parameters"][name]
+        assert entry["start"] == start
+        assert abs(entry["estimate"] / truth - 1) < 0.01
+        low, high = entry["interval_95"]
+        assert low < truth < high
+        assert abs(entry["half_step_shift"]) < 0.5 * entry["standard_error"]
+    assert np.isclose(found["residual_deviation_over_noise"], 1.0, atol=0.03)
+    assert (tmp_path / "fit.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--parameters", "tendon.stifness"], "one of stiffness, damping"),
+        (["--parameters", "gravity", "--start", "gravity"], "name=value"),
+        (["--parameters", "gravity", "--start", "tendon.stiffness=-1"], "finite values > 0"),
+        (["--parameters", "gravity", "--start", "gravity=much"], "a finite number"),
+        (["--parameters", "gravity", "--observe", "beta_1"], "beta_1.*some of alpha_1"),
+        (["--parameters", "gravity", "--posture", "1,2"], "one number, or 3"),
+        (["--parameters", "gravity", "--joints", "4"], "torque_5"),
+        (["--parameters", "gravity", "--dt", "3e-4"], "divisor of the sampling interval"),
+    ],
+)
+def test_bad_words_are_named(tmp_path, words, message):
+    neck = Neck.default(3)
+    names = (*neck.coordinate_names, *neck.input_names)
+    short = Recording(np.arange(5) * 1e-3, {name: np.zeros(5) for name in names})
+    with pytest.raises(ValueError, match=message):
+        call("neck", write_csv(tmp_path / "short.csv", short), *words)
