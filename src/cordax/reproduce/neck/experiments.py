@@ -1,0 +1,210 @@
+"""Everything the study measures, in one structure."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from ...formulations import Dynamics, Minimal
+from ...integrators import BY_NAME
+from .limits import Predicted, observe_closed_loop, observe_open_loop, predict, with_choices
+from .march import Run, difference, march, timed
+from .setup import Controlled, Tendons, controlled
+
+#: the paper's two schemes
+SCHEMES = {"explicit": "explicit_euler", "implicit": "linearly_implicit_euler"}
+JOINTS = (3, 4)
+#: steps tried [s]
+RIGID_STEPS = (4e-4, 2e-3, 5e-2)
+EXPLICIT_STEPS = (2.5e-5, 1e-4, 3e-4, 4e-4, 5e-4, 1e-3, 2e-3)
+IMPLICIT_STEPS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 1e-2, 2e-2)
+#: another rotor inertia [kg m^2] and bandwidth [rad/s], as plausible as the default ones
+OTHER_CHOICES = (3e-5, 4.0)
+#: rotor inertia [kg m^2] of a small motor, on which frozen dry friction chatters
+SMALL_ROTOR = 1e-6
+#: the time at which schemes are compared with the converged motion [s]
+COMPARED_AT = 1.0
+COMPARED_STEPS = (4e-3, 2e-3, 1e-3, 5e-4, 2.5e-4, 1.25e-4)
+
+Key = tuple[int, Tendons, str]
+
+
+class Tried(NamedTuple):
+    """One run of a scan: largest tracking error [rad], inf if it failed, and when it did [s]."""
+
+    joints: int
+    tendons: Tendons
+    scheme: str
+    dt: float
+    error: float
+    failure_time: float
+
+
+class Limits(NamedTuple):
+    """Steps of the explicit scheme with elastic tendons [s]."""
+
+    predicted: Predicted
+    open_loop: float
+    closed_loop: float
+    other_choices: float
+
+
+class Convergence(NamedTuple):
+    """Of one scheme: steps [s], errors of the joint angles at `COMPARED_AT` [rad] (inf if the run
+    failed) and wall time per step [s]."""
+
+    dt: np.ndarray
+    error: np.ndarray
+    seconds_per_step: float
+
+
+class Study(NamedTuple):
+    """`runs` at the paper's steps, by joints, tendons and scheme; those of Table 2 at 0.4 ms in
+    `runs_at_04`; `accurate` the elastic explicit ones at 0.2 ms."""
+
+    runs: dict[Key, Run]
+    runs_at_04: dict[str, Run]
+    at_smallest: Run
+    accurate: dict[int, Run]
+    differences: dict[int, dict[str, float]]
+    tried: list[Tried]
+    limits: dict[int, Limits]
+    chatter: dict[float, float]
+    convergence: dict[str, Convergence]
+    rigid_errors: dict[str, Convergence]
+    left_out: dict[str, str]
+
+
+def measure(say: Callable[[str], None]) -> Study:
+    """Run every experiment; `say` receives a line before each group."""
+    cases = {(n, kind): controlled(n, kind) for n in JOINTS for kind in ("rigid", "elastic")}
+    say("compiling")
+    accepted, left_out = _accepted(cases[3, "elastic"])
+    pairs = [(case, name) for case in cases.values() for name in SCHEMES.values()]
+    pairs += [(cases[3, "elastic"], name) for name in accepted if name not in SCHEMES.values()]
+    with ThreadPoolExecutor() as pool:  # XLA compiles outside of Python's lock
+        list(pool.map(lambda pair: march(*pair, dt=1e-4, duration=1e-4), pairs))
+    say("the motion at 2 ms: 3 and 4 joints, rigid and elastic tendons, both schemes")
+    runs: dict[Key, Run] = {
+        (n, kind, scheme): timed(case, SCHEMES[scheme], 2e-3)
+        for (n, kind), case in cases.items()
+        for scheme in SCHEMES
+    }
+    at_04 = {kind: timed(cases[3, kind], "explicit_euler", 4e-4) for kind in ("rigid", "elastic")}
+    at_smallest = timed(cases[4, "elastic"], "explicit_euler", 2.5e-5, repeats=1)
+    accurate = {n: march(cases[n, "elastic"], "explicit_euler", 2e-4) for n in JOINTS}
+    say("stability at other steps")
+    tried = [
+        _try(cases[n, kind], (n, kind, scheme), dt)
+        for (n, kind, scheme) in runs
+        for dt in (
+            RIGID_STEPS
+            if kind == "rigid"
+            else EXPLICIT_STEPS
+            if scheme == "explicit"
+            else IMPLICIT_STEPS
+        )
+    ]
+    say("limits of the explicit scheme: predicted and observed, open and closed loop")
+    limits = {n: _limits(runs[n, "elastic", "implicit"]) for n in JOINTS}
+    chatter = {i: _chatter(with_choices(cases[3, "elastic"], i, 6.5)) for i in (5e-5, SMALL_ROTOR)}
+    say("error against step of every scheme")
+    convergence = _convergence(cases[3, "elastic"], accepted)
+    rigid = {s: _against_desired(cases[3, "rigid"], SCHEMES[s]) for s in SCHEMES}
+    differences = {n: _differences(n, runs, accurate[n]) for n in JOINTS}
+    return Study(
+        runs,
+        at_04,
+        at_smallest,
+        accurate,
+        differences,
+        tried,
+        limits,
+        chatter,
+        convergence,
+        rigid,
+        left_out,
+    )
+
+
+def _try(case: Controlled, key: Key, dt: float) -> Tried:
+    run = march(case, SCHEMES[key[2]], dt)
+    return Tried(*key, dt, run.error, run.failure_time)
+
+
+def _limits(run: Run) -> Limits:
+    case = run.case
+    return Limits(
+        predict(run),
+        observe_open_loop(case),
+        observe_closed_loop(case),
+        observe_closed_loop(with_choices(case, *OTHER_CHOICES)),
+    )
+
+
+def _differences(n: int, runs: dict[Key, Run], accurate: Run) -> dict[str, float]:
+    """Largest differences of joint angles between models and schemes [rad]."""
+    rigid = {s: runs[n, "rigid", s] for s in SCHEMES}
+    implicit = runs[n, "elastic", "implicit"]
+    return {
+        "rigid explicit - rigid implicit": difference(rigid["explicit"], rigid["implicit"]),
+        "elastic implicit - rigid implicit": difference(implicit, rigid["implicit"]),
+        "elastic explicit - rigid explicit": difference(accurate, rigid["explicit"]),
+        "elastic explicit - elastic implicit": difference(accurate, implicit),
+    }
+
+
+def _chatter(case: Controlled) -> float:
+    """Largest change of a joint rate from one implicit step of 2 ms to the next in the first 0.1 s
+    [rad/s]: the motors stand nearly still there."""
+    run = march(case, "linearly_implicit_euler", 2e-3, duration=0.1)
+    return float(
+        np.max(np.abs(np.diff(run.series(lambda p: p.v)[:, : case.neck.n_joints], axis=0)))
+    )
+
+
+def _accepted(case: Controlled) -> tuple[list[str], dict[str, str]]:
+    """Schemes that accept the machine, and why the others do not."""
+    accepted, left_out = [], {}
+    dynamics = Dynamics(case.neck, Minimal())
+    for name, method in BY_NAME.items():
+        try:
+            method().check(dynamics)
+            accepted.append(name)
+        except ValueError as refused:
+            left_out[name] = str(refused)
+    return accepted, left_out
+
+
+def _convergence(case: Controlled, schemes: list[str]) -> dict[str, Convergence]:
+    exact = march(case, "rk4", 6.25e-5, COMPARED_AT).alpha[-1]
+    found = {}
+    for name in schemes:
+        runs = [march(case, name, dt, COMPARED_AT) for dt in COMPARED_STEPS]
+        error = lambda run: (
+            np.inf if run.error > 1.0 else float(np.max(np.abs(run.alpha[-1] - exact)))
+        )
+        fastest = min(run.seconds_per_step for run in runs)
+        found[name] = Convergence(
+            np.array(COMPARED_STEPS), np.array([error(r) for r in runs]), fastest
+        )
+    return found
+
+
+def _against_desired(case: Controlled, integrator: str) -> Convergence:
+    """With rigid tendons the controlled motion is the desired one exactly, so the tracking error is
+    the error of the scheme."""
+    runs = [march(case, integrator, dt, COMPARED_AT) for dt in COMPARED_STEPS]
+    error = [float(np.max(np.abs((r.alpha - r.desired)[-1]))) for r in runs]
+    fastest = min(r.seconds_per_step for r in runs)
+    return Convergence(np.array(COMPARED_STEPS), np.array(error), fastest)
+
+
+def order(convergence: Convergence) -> float:
+    """Slope of error over step from the two smallest steps above rounding (1e-11 rad)."""
+    good = np.flatnonzero(np.isfinite(convergence.error) & (convergence.error > 1e-11))[-2:]
+    if len(good) < 2:
+        return float("nan")
+    e, dt = convergence.error[good], convergence.dt[good]
+    return float(np.log(e[0] / e[1]) / np.log(dt[0] / dt[1]))

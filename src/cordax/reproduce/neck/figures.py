@@ -1,0 +1,189 @@
+"""The pictures of the study."""
+
+from pathlib import Path
+
+import numpy as np
+
+from .experiments import COMPARED_AT, JOINTS, Study
+
+_SCHEME_STYLE = {
+    # method: colour index, marker; methods of one order share a line style
+    "explicit_euler": (0, "o"),
+    "symplectic_euler": (4, "s"),
+    "linearly_implicit_euler": (1, "D"),
+    "implicit_euler": (5, "v"),
+    "zhai": (2, "^"),
+    "rosenbrock_2": (3, "P"),
+    "implicit_midpoint": (6, "X"),
+    "rk4": (2, "*"),
+}
+
+
+def write(study: Study, folder: Path) -> list[Path]:
+    """All figures, as PNG files in `folder`."""
+    import matplotlib
+
+    matplotlib.use("Agg")  # files only: no window system needed
+    import matplotlib.pyplot as plt
+
+    from ...plot import plot_snapshots, save_figure
+    from ...plot.style import FONT
+
+    written = []
+    for n in JOINTS:
+        picture = plot_snapshots(study.runs[n, "elastic", "implicit"].pieces[0])
+        written.append(save_figure(picture, folder / f"neck_robot_{n}.png"))
+    with plt.rc_context(FONT):
+        for name, draw in (
+            ("angles", _angles),
+            ("tendons", _tendons),
+            ("differences", _differences),
+            ("schemes", _schemes),
+            ("limits", _limits),
+        ):
+            written.append(save_figure(draw(study), folder / f"neck_{name}.png"))
+    return written
+
+
+def _angles(study: Study):
+    """Joint angles against the desired ones."""
+    figure, axes = _panels(1, 2)
+    for one, n in zip(axes[0], JOINTS, strict=True):
+        run = study.runs[n, "elastic", "implicit"]
+        names = [f"alpha_{j + 1}" for j in range(n)]
+        _curves(one, run.t, dict(zip(names, run.alpha.T, strict=True)))
+        one.plot(run.t, run.desired, color="black", lw=1.0, ls=(0, (4, 3)))
+        one.plot([], [], color="black", lw=1.0, ls=(0, (4, 3)), label="desired")
+        one.legend(loc="upper right", ncols=2)
+        one.set(title=f"{n} joints", xlabel="time [s]", ylim=_room(one, 0.25))
+    axes[0, 0].set_ylabel("joint angle [rad]")
+    figure.suptitle("Elastic tendons, implicit scheme, 2 ms")
+    return figure
+
+
+def _tendons(study: Study):
+    """Elongations and tensions of both robots."""
+    figure, axes = _panels(2, 2)
+    for column, n in enumerate(JOINTS):
+        run = study.runs[n, "elastic", "implicit"]
+        for row, (output, scale) in enumerate((("elongation", 1e3), ("tension", 1.0))):
+            values = scale * run.series(lambda p, name=output: p.outputs[name])
+            names = [f"tendon_{k + 1}" for k in range(n + 1)]
+            _curves(axes[row, column], run.t, dict(zip(names, values.T, strict=True)))
+        axes[0, column].set_title(f"{n} joints")
+        axes[1, column].set_xlabel("time [s]")
+        axes[0, column].legend(loc="upper right", ncols=2)
+        axes[0, column].set_ylim(_room(axes[0, column], 0.25))
+    axes[0, 0].set_ylabel("elongation [mm]")
+    axes[1, 0].set_ylabel("tension [N]")
+    figure.suptitle("Elastic tendons, implicit scheme, 2 ms")
+    return figure
+
+
+def _differences(study: Study):
+    """Tracking errors, and elastic minus rigid, of both schemes with 3 joints."""
+    figure, axes = _panels(2, 2)
+    elastic = {"implicit, 2 ms": study.runs[3, "elastic", "implicit"]}
+    elastic["explicit, 0.4 ms"] = study.runs_at_04["elastic"]
+    rigid = {"implicit, 2 ms": study.runs[3, "rigid", "implicit"]}
+    rigid["explicit, 0.4 ms"] = study.runs_at_04["rigid"]
+    for column, name in enumerate(elastic):
+        run, stiff = elastic[name], rigid[name]
+        names = [f"alpha_{j + 1}" for j in range(3)]
+        error = 1e3 * (run.alpha - run.desired)
+        _curves(axes[0, column], run.t, dict(zip(names, error.T, strict=True)))
+        difference = 1e3 * (run.alpha - stiff.alpha)
+        _curves(axes[1, column], run.t, dict(zip(names, difference.T, strict=True)))
+        axes[0, column].set_title(name)
+        axes[1, column].set_xlabel("time [s]")
+    axes[0, 0].legend(loc="upper right", ncols=3)
+    axes[0, 0].set_ylim(_room(axes[0, 0], 0.2))
+    axes[0, 0].set_ylabel("tracking error,\nelastic tendons [mrad]")
+    axes[1, 0].set_ylabel("elastic minus\nrigid tendons [mrad]")
+    figure.suptitle("3 joints")
+    return figure
+
+
+def _schemes(study: Study):
+    """Error against step, and against computing time, of every scheme."""
+    from ...plot.style import COLOURS
+
+    figure, axes = _panels(1, 2, height=4.4)
+    for name, found in study.convergence.items():
+        colour, marker = _SCHEME_STYLE[name]
+        good = np.isfinite(found.error)
+        style = {"color": COLOURS[colour], "marker": marker, "ms": 6, "lw": 1.4}
+        axes[0, 0].loglog(found.dt[good] * 1e3, found.error[good], label=name, **style)
+        spent = found.seconds_per_step * COMPARED_AT / found.dt
+        axes[0, 1].loglog(spent[good] * 1e3, found.error[good], **style)
+    lowest = min(found.error.min() for found in study.convergence.values())
+    for slope, at in ((1, 1e-3), (2, 3e-6)):
+        x = np.array([0.25, 1.0])
+        axes[0, 0].loglog(x, at * x**slope, color="#777777", lw=0.8, ls=":")
+        axes[0, 0].text(1.05, at, f"order {slope}", color="#555555", fontsize=8, va="center")
+    axes[0, 0].set(
+        xlabel="step [ms]", ylabel=f"error of the joint angles at {COMPARED_AT:g} s [rad]"
+    )
+    axes[0, 1].set(xlabel=f"computing time of {COMPARED_AT:g} s of motion [ms]")
+    for one in axes[0]:
+        one.set_ylim(bottom=0.3 * lowest)
+    figure.legend(loc="outside right center", frameon=False)
+    figure.suptitle("3 joints, elastic tendons, controlled; steps at which a scheme fails left out")
+    return figure
+
+
+def _limits(study: Study):
+    """Predicted limits of the explicit scheme along the motion, and observed ones."""
+    from ...plot.style import COLOURS
+
+    figure, axes = _panels(1, 2)
+    for one, n in zip(axes[0], JOINTS, strict=True):
+        found = study.limits[n]
+        for name, colour, predicted, observed in (
+            ("no control", COLOURS[0], found.predicted.open_loop, found.open_loop),
+            ("controlled", COLOURS[1], found.predicted.closed_loop, found.closed_loop),
+        ):
+            label = f"{name}: predicted"
+            if predicted.max() == 0:
+                label += " none, the loop itself is unstable"
+            one.plot(found.predicted.t, 1e3 * predicted, "o-", color=colour, label=label)
+            if observed > 0:
+                one.axhline(
+                    1e3 * observed, color=colour, ls="--", lw=1.2, label=f"{name}: observed"
+                )
+        one.axhline(
+            0.4 if n == 3 else 0.025, color="black", ls=":", lw=1.2, label="paper, controlled"
+        )
+        one.set(title=f"{n} joints", xlabel="time in the motion [s]", ylim=(-0.03, 1.6))
+        one.legend(loc="upper left")
+    axes[0, 0].set_ylabel("largest stable step [ms]")
+    figure.suptitle("Explicit Euler, elastic tendons")
+    return figure
+
+
+def _panels(rows: int, columns: int, height: float = 3.0):
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(
+        rows,
+        columns,
+        figsize=(5.0 * columns, 0.6 + height * rows),
+        sharex=rows > 1,
+        sharey="row",
+        squeeze=False,
+        layout="constrained",
+    )
+
+
+def _curves(axes, t: np.ndarray, curves: dict[str, np.ndarray]) -> None:
+    from ...plot.lines import draw_curves
+
+    draw_curves(axes, t, curves)
+    if legend := axes.get_legend():
+        legend.remove()
+
+
+def _room(axes, share: float) -> tuple[float, float]:
+    """Limits with room for a legend at the top."""
+    low, high = axes.get_ylim()
+    return low, high + share * (high - low)
