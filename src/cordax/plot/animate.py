@@ -1,5 +1,6 @@
 """Films of a trajectory."""
 
+import subprocess
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,7 +69,8 @@ def _frames(trajectory: Trajectory, fps, speed, dpi, title) -> Iterator[np.ndarr
         axes.set_title(title if title is not None else type(system).__name__)
         if norm is not None:
             colour_bar(axes, next(iter(coloured)), norm)
-        clock = axes.text(0.03, 0.985, "", transform=axes.transAxes, va="top", family="monospace")
+        write = axes.text if dimension(scenes[0]) == 2 else axes.text2D  # pyright: ignore
+        clock = write(0.03, 0.985, "", transform=axes.transAxes, va="top", family="monospace")
         artists = draw(axes, scenes[0], at(0), norm)
         if dimension(scenes[0]) == 3:
             yield from _draw_all(canvas, artists, clock, scenes, at, t[rows])
@@ -134,17 +136,22 @@ def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: float) -> None:
             "MP4 films need imageio-ffmpeg, the `film` extra of cordax; GIF films do not"
         ) from error
     first = next(frames)
-    size = (first.shape[1], first.shape[0])
-    writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, macro_block_size=2)
+    raw = f"-f rawvideo -pix_fmt rgb24 -s {first.shape[1]}x{first.shape[0]} -r {fps:g} -i -"
+    # pixel format and order of the file's parts that browsers and players of any age can stream
+    coded = "-an -c:v libx264 -pix_fmt yuv420p -crf 20 -movflags +faststart"
+    program = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-v", "error"]
     with warnings.catch_warnings():
         # JAX warns of any fork; this child runs another program at once, so no lock can be held
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-        writer.send(None)
-    try:
+        process = subprocess.Popen(
+            [*program, *raw.split(), *coded.split(), str(path)], stdin=subprocess.PIPE
+        )
+    with process:
+        assert process.stdin is not None
         for frame in (first, *frames):
-            writer.send(np.ascontiguousarray(frame))
-    finally:
-        writer.close()
+            process.stdin.write(np.ascontiguousarray(frame).tobytes())
+    if process.returncode:
+        raise OSError(f"ffmpeg could not write {path}: exit code {process.returncode}")
 
 
 _WRITERS = {".gif": _write_gif, ".mp4": _write_mp4}

@@ -64,7 +64,7 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
         low, high = bounds(scenes)
         shape = (high - low)[1] / (high - low)[0] if flat else 1.0
         panel = min(2.6, 5.0 / shape)
-        size = (panel * len(rows) + 1.0, panel * shape + 0.9)
+        size = (panel * len(rows) + 1.2, panel * shape + 0.6)
         options = {} if flat else {"subplot_kw": {"projection": "3d"}}
         figure, axes = plt.subplots(
             1, len(rows), figsize=size, sharey=flat, layout="constrained", squeeze=False, **options

@@ -7,7 +7,7 @@ import numpy as np
 from .experiments import COMPARED_AT, JOINTS, Study
 
 _SCHEME_STYLE = {
-    # method: colour index, marker; methods of one order share a line style
+    # colour index and marker; two methods far apart share a colour
     "explicit_euler": (0, "o"),
     "symplectic_euler": (4, "s"),
     "linearly_implicit_euler": (1, "D"),
@@ -15,7 +15,7 @@ _SCHEME_STYLE = {
     "zhai": (2, "^"),
     "rosenbrock_2": (3, "P"),
     "implicit_midpoint": (6, "X"),
-    "rk4": (2, "*"),
+    "rk4": (0, "*"),
 }
 
 
@@ -55,7 +55,8 @@ def _angles(study: Study):
         one.plot(run.t, run.desired, color="black", lw=1.0, ls=(0, (4, 3)))
         one.plot([], [], color="black", lw=1.0, ls=(0, (4, 3)), label="desired")
         one.legend(loc="upper right", ncols=2)
-        one.set(title=f"{n} joints", xlabel="time [s]", ylim=_room(one, 0.25))
+        one.set(title=f"{n} joints", xlabel="time [s]")
+    axes[0, 0].set_ylim(_room(axes[0, 0], 0.4))
     axes[0, 0].set_ylabel("joint angle [rad]")
     figure.suptitle("Elastic tendons, implicit scheme, 2 ms")
     return figure
@@ -73,7 +74,7 @@ def _tendons(study: Study):
         axes[0, column].set_title(f"{n} joints")
         axes[1, column].set_xlabel("time [s]")
         axes[0, column].legend(loc="upper right", ncols=2)
-        axes[0, column].set_ylim(_room(axes[0, column], 0.25))
+    axes[0, 0].set_ylim(_room(axes[0, 0], 0.35))
     axes[0, 0].set_ylabel("elongation [mm]")
     axes[1, 0].set_ylabel("tension [N]")
     figure.suptitle("Elastic tendons, implicit scheme, 2 ms")
@@ -121,6 +122,9 @@ def _schemes(study: Study):
         x = np.array([0.25, 1.0])
         axes[0, 0].loglog(x, at * x**slope, color="#777777", lw=0.8, ls=":")
         axes[0, 0].text(1.05, at, f"order {slope}", color="#555555", fontsize=8, va="center")
+    ticks = next(iter(study.convergence.values())).dt * 1e3
+    axes[0, 0].set_xticks(ticks, [f"{x:g}" for x in ticks])
+    axes[0, 0].minorticks_off()
     axes[0, 0].set(
         xlabel="step [ms]", ylabel=f"error of the joint angles at {COMPARED_AT:g} s [rad]"
     )
@@ -154,7 +158,7 @@ def _limits(study: Study):
         one.axhline(
             0.4 if n == 3 else 0.025, color="black", ls=":", lw=1.2, label="paper, controlled"
         )
-        one.set(title=f"{n} joints", xlabel="time in the motion [s]", ylim=(-0.03, 1.6))
+        one.set(title=f"{n} joints", xlabel="time in the motion [s]", ylim=(-0.03, 1.9))
         one.legend(loc="upper left")
     axes[0, 0].set_ylabel("largest stable step [ms]")
     figure.suptitle("Explicit Euler, elastic tendons")

@@ -1,0 +1,144 @@
+"""Pictures: what is drawn where, files and their failures."""
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+import pytest
+from PIL import Image
+
+import cordax
+from cordax.mechanics import Scene
+from cordax.systems import Neck, Oscillator, Pendulum
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+
+from cordax.plot import animate, plot_scene, plot_snapshots, plot_states, save_figure
+from cordax.plot.style import LINES
+
+
+class Spatial(Pendulum):
+    """A pendulum drawn in space."""
+
+    def geometry(self, t, q):
+        end = jnp.stack([jnp.sin(q[0]), 0.2 * jnp.cos(q[0]), -jnp.cos(q[0])])
+        return Scene({"cable": jnp.stack([jnp.zeros(3), end])[None]}, {"ground": jnp.zeros((1, 3))})
+
+
+@pytest.fixture(scope="module")
+def pendulum_run():
+    return cordax.simulate(Pendulum(), dt=0.02, duration=0.4, integrator="rk4")
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def test_neck_is_drawn_to_scale_with_labels():
+    neck = Neck.default(3)
+    q = neck.state_at(jnp.array([0.6, -0.8, 1.0])).q
+    axes = plot_scene(neck, q, values={"tendon": [1.0, 2.0, 3.0, 4.0]}).axes[0]
+    assert axes.get_aspect() == 1.0
+    assert axes.get_xlabel() == "x [m]" and axes.get_ylabel() == "y [m]"
+    by_order = {c.get_zorder(): c for c in axes.collections}
+    bars = np.array(by_order[LINES["bar"].order].get_segments())
+    # 4 transverse bars of 50 mm, 6 diagonals of 100 mm
+    lengths = np.sort(np.linalg.norm(bars[:, 1] - bars[:, 0], axis=1))
+    np.testing.assert_allclose(lengths, [0.05] * 4 + [0.1] * 6, atol=1e-12)
+    np.testing.assert_array_equal(by_order[LINES["tendon"].order].get_array(), [1, 2, 3, 4])
+
+
+@pytest.mark.parametrize("routing", ["single", "cumulative"])
+def test_tendons_run_along_the_joints_they_pull(routing):
+    """A tendon drawn beside a joint's side changes its drawn length there as its true length does:
+    both fall with a positive angle on the left and rise on the right."""
+    neck = Neck.default(3, routing=routing)
+    draw = jax.jit(lambda a: neck.geometry(0.0, neck.state_at(a).q).lines["tendon"])
+    straight = np.asarray(draw(jnp.zeros(3)))
+    for j in range(3):
+        bent = np.asarray(draw(0.3 * jnp.eye(3)[j]))
+        for k in range(4):
+            piece = lambda points, k=k, j=j: np.linalg.norm(
+                points[k, 2 * j + 1] - points[k, 2 * j], axis=-1
+            )
+            change = piece(bent) - piece(straight)
+            if neck.routing.left[k, j]:
+                assert change < -5e-3
+            elif neck.routing.right[k, j]:
+                assert change > 5e-3
+
+
+def test_snapshots_share_one_scale(pendulum_run):
+    figure = plot_snapshots(pendulum_run, [0.0, 0.2, 0.4])
+    assert [a.get_title() for a in figure.axes] == ["t = 0.00 s", "t = 0.20 s", "t = 0.40 s"]
+    assert len({a.get_xlim() for a in figure.axes}) == 1
+    with pytest.raises(ValueError, match=r"times.*9.*from 0 to 0.4 s"):
+        plot_snapshots(pendulum_run, [9.0])
+
+
+def test_space_is_drawn_in_three_dimensions(tmp_path):
+    run = cordax.simulate(Spatial(), dt=0.02, duration=0.4, integrator="rk4")
+    figure = plot_snapshots(run, [0.0, 0.4])
+    assert [a.name for a in figure.axes] == ["3d", "3d"]
+    with Image.open(animate(run, tmp_path / "film.gif", fps=5, dpi=40)) as film:
+        assert film.n_frames == 3
+
+
+def test_states_by_kind_with_the_desired_ones(pendulum_run):
+    wanted = np.zeros(len(pendulum_run.t))
+    figure = plot_states(pendulum_run, ["angle", "d_angle"], desired={"angle": wanted})
+    first, second = figure.axes
+    assert first.get_ylabel() == "angle [rad]" and second.get_ylabel() == "angle rate [rad/s]"
+    assert second.get_xlabel() == "time [s]"
+    np.testing.assert_array_equal(first.lines[0].get_ydata(), pendulum_run["angle"])
+    assert [t.get_text() for t in first.get_legend().get_texts()] == ["angle", "desired"]
+    with pytest.raises(ValueError, match=r"names: got 'alpha_9', expected one of angle"):
+        plot_states(pendulum_run, ["alpha_9"])
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".mp4"])
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # by the reader of MP4 files
+def test_film_has_the_right_length(pendulum_run, tmp_path, suffix):
+    if suffix == ".mp4":
+        ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    path = animate(pendulum_run, tmp_path / f"film{suffix}", fps=20, speed=0.5, dpi=40)
+    assert [p.name for p in tmp_path.iterdir()] == [f"film{suffix}"]
+    if suffix == ".gif":
+        with Image.open(path) as film:
+            assert film.n_frames == 17  # 0.4 s at half speed and 20 frames a second, ends included
+            assert film.info["duration"] == 50
+    else:
+        frames, seconds = ffmpeg.count_frames_and_secs(str(path))
+        assert frames == 17 and seconds == pytest.approx(17 / 20, abs=0.01)
+
+
+def test_film_shows_the_motion(pendulum_run, tmp_path):
+    with Image.open(animate(pendulum_run, tmp_path / "a.gif", fps=10, dpi=40)) as film:
+        first = np.asarray(film.convert("RGB"), dtype=int)
+        film.seek(film.n_frames - 1)
+        assert np.abs(first - np.asarray(film.convert("RGB"), dtype=int)).max() > 100
+
+
+def test_bad_films_are_refused(pendulum_run, tmp_path):
+    with pytest.raises(ValueError, match=r"path suffix: got '.avi', expected one of .gif, .mp4"):
+        animate(pendulum_run, tmp_path / "film.avi")
+    with pytest.raises(ValueError, match=r"fps: got 0"):
+        animate(pendulum_run, tmp_path / "film.gif", fps=0)
+    nothing = cordax.simulate(Oscillator(), dt=0.1, duration=0.2)
+    with pytest.raises(ValueError, match=r"geometry.*something to draw"):
+        animate(nothing, tmp_path / "film.gif")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_file_appears_complete_or_not_at_all(pendulum_run, tmp_path):
+    target = tmp_path / "new" / "figure.png"
+    with Image.open(save_figure(plot_states(pendulum_run), target, dpi=40)) as picture:
+        assert picture.size[0] > 100
+    before = target.read_bytes()
+    with pytest.raises(ValueError):
+        save_figure(plot_states(pendulum_run), target, dpi=-1.0)
+    assert target.read_bytes() == before and len(list(target.parent.iterdir())) == 1
