@@ -45,7 +45,8 @@ class Bead(LagrangianSystem):
 class DoublePendulum(LagrangianSystem):
     """Two point masses on massless rods, absolute angles from hanging [rad].
 
-    `masses` [kg] and `lengths` [m], shape (2,) each; `damping` [N m s/rad] acts on both absolute angles; inputs: a torque [N m] on each.
+    `masses` [kg] and `lengths` [m], shape (2,) each; `damping` [N m s/rad] acts on both
+    absolute angles; inputs: a torque [N m] on each.
     """
 
     masses: jax.Array = float_field(default=(1.0, 0.7))

@@ -28,7 +28,7 @@ class Pole(Bead):
 
 
 def growing(q, dt, limit):
-    """The first step at which forward Euler on x'' = -x leaves |x| < limit, and the states before it."""
+    """The step at which forward Euler on x'' = -x leaves |x| < limit, and the states before."""
     x, v, rows = q, 0.0, [q]
     while abs(x) < limit:
         x, v = x + dt * v, v - dt * x
@@ -106,7 +106,7 @@ def test_a_later_phase_does_not_revive_a_failed_run():
     assert np.all(run.q[steps:] == run.q[steps - 1])
 
 
-# --- input that is refused --------------------------------------------------------------------------
+# --- input that is refused --------------------------------------------------------------------
 
 
 OK = {"dt": 0.01, "duration": 0.1}

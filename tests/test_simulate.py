@@ -9,7 +9,7 @@ import cordax
 from cordax import State, simulate
 from cordax.control import PID, Sinusoid
 from cordax.systems import Oscillator, Pendulum
-from machines import Bead, FreeBody
+from machines import Bead
 
 START = State(np.array([0.7]), np.array([0.2]))
 STEPS, DT = 24, 0.01
@@ -50,7 +50,7 @@ def test_t0_shifts_time():
     np.testing.assert_allclose(late.q, early.q, rtol=1e-12)
 
 
-# --- derivatives ------------------------------------------------------------------------------------
+# --- derivatives ------------------------------------------------------------------------------
 
 
 def last_angle(adjoint, integrator="symplectic_euler"):
@@ -81,7 +81,7 @@ def test_adjoints_give_equal_gradients():
         jax.grad(last_angle("forward"))(1.1)
 
 
-# --- phases -----------------------------------------------------------------------------------------
+# --- phases -----------------------------------------------------------------------------------
 
 
 def test_phases_equal_two_calls():
@@ -103,7 +103,7 @@ def test_memory_passes_from_phase_to_phase():
     same(once, twice, rtol=1e-12, atol=1e-14)
 
 
-# --- controllers ------------------------------------------------------------------------------------
+# --- controllers ------------------------------------------------------------------------------
 
 
 def pid(sample):
@@ -150,7 +150,7 @@ def test_held_inputs_are_stored_as_they_acted():
 
 
 def test_continuous_controller_acts_in_every_stage():
-    """Feedback of a continuous controller is part of the machine: same run as with a stiffer spring."""
+    """Its feedback is part of the machine: same run as with a stiffer spring."""
     spring = lambda t, state: -3.0 * state.q
     by_control = simulate(Oscillator(), START, dt=0.1, duration=2.0, control=spring)
     by_machine = simulate(Oscillator(stiffness=4.0), START, dt=0.1, duration=2.0)
@@ -168,19 +168,7 @@ def test_progress_changes_nothing(integrator, capsys):
     assert "70.0/70.0" in capsys.readouterr().err
 
 
-# --- quaternions ------------------------------------------------------------------------------------
-
-
-def test_machine_with_quaternion():
-    """A tumbling body: unit quaternion, world angular momentum and energy stay."""
-    body = FreeBody()
-    run = simulate(body, dt=5e-3, duration=5.0, save_every=50)
-    assert run.q.shape == (21, 4) and run.v.shape == (21, 3)
-    np.testing.assert_allclose(jnp.linalg.norm(run.q, axis=1), 1.0, rtol=1e-14)
-    momentum = jax.vmap(body.angular_momentum)(run.q, run.v)
-    np.testing.assert_allclose(momentum, momentum[:1].repeat(21, 0), atol=2e-7)
-    np.testing.assert_allclose(run.energy()["kinetic"], run.energy()["kinetic"][0], rtol=1e-7)
-    assert np.max(run.v[:, 1]) - np.min(run.v[:, 1]) > 3.0  # turned over about the middle axis
+# --- defaults ----------------------------------------------------------------------------------
 
 
 def test_default_dt_and_integrator_are_those_of_the_machine():

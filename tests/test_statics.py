@@ -63,7 +63,7 @@ def test_modes_of_pendulums():
 
 
 def test_modes_of_the_double_pendulum():
-    """Equal masses and lengths: omega^2 = (2 -+ sqrt 2) g/l, and angles in the ratio 1 : +-sqrt 2."""
+    """Equal rods: omega^2 = (2 -+ sqrt 2) g/l, and angles in the ratio 1 : +-sqrt 2."""
     machine = DoublePendulum(masses=[1.0, 1.0], lengths=[0.6, 0.6])
     found = modes(machine, State(np.zeros(2), np.zeros(2)))
     expected = np.sqrt((2 + np.sqrt(2) * np.array([-1, -1, 1, 1])) * 9.81 / 0.6)
@@ -78,7 +78,7 @@ def test_feedback_is_part_of_the_modes():
     np.testing.assert_allclose(by_control.eigenvalues, by_machine.eigenvalues, rtol=1e-12)
 
 
-# --- step limits --------------------------------------------------------------------------------------
+# --- step limits ------------------------------------------------------------------------------
 
 UNDAMPED = {
     "explicit_euler": 0.0,
@@ -104,7 +104,8 @@ def test_step_limit_on_the_oscillator(name):
 
 
 # With damping ratio z the stable region of (omega dt)^2 ends where an eigenvalue reaches -1:
-# symplectic Euler w^2 + 4 z w = 4; Verlet the same (its kick sees the old velocity). Explicit Euler: dt = 2 z/omega.
+# symplectic Euler w^2 + 4 z w = 4; Verlet the same (its kick sees the old velocity). Explicit
+# Euler: dt = 2 z/omega.
 RATIO = 0.1
 WITH_DAMPING = {
     "explicit_euler": 2 * RATIO,

@@ -12,7 +12,7 @@ SIZES = (1, 3, 7, 20, 30)
 
 
 def problem(n, spd):
-    """A well-conditioned matrix (unsymmetric with positive definite symmetric part, unless `spd`)."""
+    """A well-conditioned matrix with positive definite symmetric part, and a right-hand side."""
     rng = np.random.default_rng(n)
     B = rng.normal(size=(n, n))
     A = B @ B.T / n + np.eye(n)

@@ -41,7 +41,7 @@ def test_norm_does_not_drift():
 
 
 def test_exponential_is_smooth_at_zero():
-    """exp(phi) = (1 - |phi|^2/8, phi/2 (1 - |phi|^2/24)) + ...: Jacobian and Hessian in every mode."""
+    """exp(phi) = (1 - |phi|^2/8, phi/2) + ...: Jacobian and Hessian in every mode."""
     zero = jnp.zeros(3)
     slope = np.vstack([np.zeros(3), 0.5 * np.eye(3)])
     curvature = np.zeros((4, 3, 3))
