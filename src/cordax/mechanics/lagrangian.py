@@ -38,7 +38,6 @@ class LagrangianSystem(System):
             )
 
     # --- what the machine is
-    # -----------------------------------------------------------------------------------
     def inertial_coordinates(self, q) -> Any:
         """Positions [m] and angles [rad] that carry inertia: an array, or any pytree of arrays."""
         raise NotImplementedError(
@@ -61,7 +60,6 @@ class LagrangianSystem(System):
         return jnp.zeros_like(v)
 
     # --- what follows
-    # ------------------------------------------------------------------------------------------
     def kinetic_energy(self, q, v):
         velocity = jax.jvp(self.inertial_coordinates, (q,), (v,))[1]
         return 0.5 * _inner(self._weigh(velocity), velocity)

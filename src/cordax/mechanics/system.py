@@ -75,8 +75,7 @@ class System(eqx.Module):
     default_integrator: ClassVar[str] = "rk4"
     default_dt: ClassVar[float] = 1e-3
 
-    # --- names ------------------------------------------------------------------------------------
-    # -----------
+    # --- names
     @property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the n_q coordinates."""
@@ -93,7 +92,6 @@ class System(eqx.Module):
         return ()
 
     # --- equations
-    # -------------------------------------------------------------------------------------------
     def mass_matrix(self, q) -> Float[Array, "n n"]:
         """M(q), symmetric positive definite, shape (n_v, n_v)."""
         raise NotImplementedError(f"{type(self).__name__} must define mass_matrix")
@@ -121,7 +119,6 @@ class System(eqx.Module):
         return q + dq
 
     # --- what people look at
-    # ---------------------------------------------------------------------------------
     def outputs(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
         """Named quantities of interest at one instant: tensions, elongations, poses."""
         return {}
@@ -153,7 +150,6 @@ class System(eqx.Module):
         raise NotImplementedError(f"{type(self).__name__} must define default_state")
 
     # --- derived
-    # ---------------------------------------------------------------------------------------------
     @property
     def n_q(self) -> int:
         return len(self.coordinate_names)

@@ -26,7 +26,7 @@ from .._precision import as_float_array, float_field
 from ..math.linalg import matvec
 from ..math.materialise import materialise
 from ..math.trigonometry import sincos
-from ..mechanics import LagrangianSystem, Scene, State
+from ..mechanics import LagrangianSystem, State
 from ..mechanics.checks import (
     known_values,
     require,
@@ -36,6 +36,7 @@ from ..mechanics.checks import (
 )
 from ..mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from . import neck_closed_form as closed
+from .neck_geometry import geometry
 
 
 class Bars(eqx.Module):
@@ -156,7 +157,6 @@ class Neck(LagrangianSystem):
         )
 
     # --- sizes and names
-    # -----------------------------------------------------------------------------------------
     @property
     def n_joints(self) -> int:
         return self.routing.left.shape[1]
@@ -184,8 +184,7 @@ class Neck(LagrangianSystem):
         rigid tendons."""
         return x[: self.n_joints], x[self.n_joints :]
 
-    # --- geometry ---------------------------------------------------------------------------------
-    # -----------------
+    # --- geometry
     def joint_shape(self, alpha):
         """Height h and half side difference s of each joint [m], shape (n_joints,) each."""
         sine, cosine = materialise(sincos(0.5 * alpha))
@@ -221,8 +220,7 @@ class Neck(LagrangianSystem):
         alpha, theta = self.split(q)
         return self.tendon_length(alpha) - self.motors.travel * theta
 
-    # --- energies ---------------------------------------------------------------------------------
-    # -----------------
+    # --- energies
     def inertial_coordinates(self, q):
         alpha, _ = self.split(q)
         top, ad, bc = self.centres(alpha)
@@ -301,7 +299,6 @@ class Neck(LagrangianSystem):
         return jax.vjp(self.motor_angle, q)[1](torque)[0]
 
     # --- the same, written out
-    # -------------------------------------------------------------------------------------
     def mass_matrix(self, q):
         return closed.mass_matrix(self, q) if self.closed_form else super().mass_matrix(q)
 
@@ -319,7 +316,6 @@ class Neck(LagrangianSystem):
         return super().linearise(t, q, v, u)
 
     # --- what people look at
-    # -----------------------------------------------------------------------------------------
     def tension(self, t, q, v, u):
         """Tension of each tendon [N], shape (n_tendons,); with rigid tendons from the equation of
         its motor."""
@@ -351,7 +347,7 @@ class Neck(LagrangianSystem):
         return jnp.max(jnp.abs(self.split(q)[0])) < jnp.pi
 
     def geometry(self, t, q):
-        return _geometry(self, self.split(q)[0])
+        return geometry(self, self.split(q)[0])
 
     def default_state(self):
         """Upright at rest; elastic tendons carry 20 N each."""
@@ -377,7 +373,6 @@ class Neck(LagrangianSystem):
         )
 
     # --- for controllers: the structure without tendons
-    # ----------------------------------------------------------------
     def joint_torque(self, alpha, rate, acceleration):
         """Torque the tendons must produce for this motion [N m], shape (n_joints,): M_s a + c_s + g
         + pivot friction."""
@@ -387,43 +382,3 @@ class Neck(LagrangianSystem):
         """J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2 [m/rad^2], shape (n_tendons, n_joints)
         each (the Hessian is diagonal)."""
         return closed.length_derivatives(self, alpha)
-
-
-def _geometry(neck: Neck, alpha) -> Scene:
-    """Bars, springs and tendons of one configuration, in the plane [m]."""
-    n, width = neck.n_joints, neck.bars.width
-    top, _, _ = neck.centres(alpha)
-    centre = jnp.concatenate([jnp.zeros((2, 1)), top], axis=1).T
-    angle = jnp.concatenate([jnp.zeros(1), jnp.cumsum(alpha)])
-    half = 0.5 * width * jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
-    left, right = centre - half, centre + half
-    pair = lambda a, b: jnp.stack([a, b], axis=1)
-    bars = jnp.concatenate(
-        [pair(left, right), pair(left[:-1], right[1:]), pair(right[:-1], left[1:])]
-    )
-    springs = jnp.concatenate([pair(left[:-1], left[1:]), pair(right[:-1], right[1:])])
-    # A tendon stays on its side of a joint; where it runs along neither side it follows a crossed
-    # bar, which brings it from the other side to where the next joint wants it.
-    enter = jnp.zeros((neck.n_tendons, n)) + neck.routing.right - neck.routing.left
-    leave = enter
-    for j in reversed(range(n - 1)):
-        leave = leave.at[:, j].set(jnp.where(enter[:, j] == 0, enter[:, j + 1], leave[:, j]))
-        enter = enter.at[:, j].set(jnp.where(enter[:, j] == 0, -leave[:, j], enter[:, j]))
-    used = neck.routing.left + neck.routing.right > 0
-    last = n - 1 - jnp.argmax(used[:, ::-1], axis=1)
-    # drawn a little beside springs and bars, each tendon at its own distance
-    side = jnp.sign(jnp.take_along_axis(enter, last[:, None], axis=1))
-    beside = side * (0.28 + 0.14 * jnp.arange(neck.n_tendons)[:, None] / neck.n_tendons)
-    place = lambda at, x: centre[at] + (x + beside)[:, :, None] * half[at]
-    base = jnp.arange(n)
-    tendons = jnp.stack([place(base, enter), place(base + 1, leave)], axis=2)
-    # a tendon ends at the last joint along whose side it runs
-    index = jnp.minimum(jnp.arange(2 * n)[None], 2 * last[:, None] + 1)
-    tendons = jnp.take_along_axis(
-        tendons.reshape(neck.n_tendons, 2 * n, 2), index[:, :, None], axis=1
-    )
-    ground = jnp.array([[[-1.0, 0.0], [1.0, 0.0]]]) * width
-    return Scene(
-        {"ground": ground, "spring": springs, "tendon": tendons, "bar": bars},
-        {"pivot": jnp.concatenate([left, right])},
-    )

@@ -1,0 +1,246 @@
+"""The compiled part of a simulation: time loop, status codes, outputs of stored states."""
+
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from ._precision import as_float_array
+from ._results import RESULTS
+from .formulations import Dynamics
+from .integrators import Diffrax, Integrator
+from .loops import loop
+from .mechanics import Controller, State
+from .mechanics.checks import require, require_shape
+from .trajectory import Trajectory
+
+
+class Run(eqx.Module):
+    """Everything that does not change along a run."""
+
+    dynamics: Dynamics
+    integrator: Integrator
+    controller: Controller
+    adjoint: str = eqx.field(static=True)
+    save_every: int = eqx.field(static=True)
+    #: steps between two calls of a sampled controller; 0: not sampled
+    hold: int = eqx.field(static=True)
+
+
+class _HeldInput(eqx.Module):
+    u: jax.Array
+
+    def __call__(self, t, q, v):
+        return self.u
+
+
+class _ContinuousInput(eqx.Module):
+    controller: Controller
+
+    def __call__(self, t, q, v):
+        return self.controller(t, State(q, v), ())[0]
+
+
+GOOD, _NONFINITE, _RUNAWAY, _UNSOLVED = range(4)
+
+
+@eqx.filter_jit
+def _integrate(run: Run, state, memory, status, t0, dt, n_saves: int):
+    """One phase from `state`; `status` is how the phases before it ended, a code and a time.
+    Returns the trajectory with its start, and the last state, memory and status."""
+    if isinstance(run.integrator, Diffrax):
+        return _integrate_diffrax(run, state, status, t0, dt, n_saves)
+    trajectory, end = _blocks(run, _start(run, state, memory, status, t0), 0, t0, dt, n_saves)
+    return trajectory, end[0], end[1], end[-1]
+
+
+def _start(run: Run, state, memory, status, t0):
+    """What the time loop carries: state, memory, held inputs, the integrator's own and status."""
+    _check_inputs(run, state, memory, t0)
+    u = _ContinuousInput(run.controller)
+    held = None
+    if run.hold:
+        u = _HeldInput(run.controller(t0, state, memory)[0])
+        held = jnp.zeros_like(u.u)
+    return state, memory, held, run.integrator.init(run.dynamics, t0, state, u), status
+
+
+def _blocks(run: Run, start, first, t0, dt, n_saves: int):
+    """`n_saves` blocks of steps, from block `first` of the phase, then outputs. Returns the
+    trajectory, which includes the start, and what the next block needs."""
+    system = run.dynamics.system
+    continuous = _ContinuousInput(run.controller)
+
+    def step(carry, i):
+        state, memory, held, inner, (code, failure) = carry
+        t = t0 + i * dt
+        if run.hold:
+            sample = lambda: run.controller(t, state, memory)
+            keep = lambda: (held, memory)
+            due = i % run.hold == 0
+            held, memory = sample() if run.hold == 1 else jax.lax.cond(due, sample, keep)
+            u = _HeldInput(held)
+        else:
+            u = continuous
+        new, inner_new, solved = run.integrator.step(run.dynamics, t, dt, state, u, inner)
+        new = run.dynamics.formulation.project(system, t + dt, new)
+        finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.v])))
+        valid = jnp.asarray(system.valid(t + dt, new.q, new.v))
+        worst = jnp.where(
+            finite, jnp.where(valid, jnp.where(solved, GOOD, _UNSOLVED), _RUNAWAY), _NONFINITE
+        )
+        worst = worst.astype(code.dtype)
+        alive = code == GOOD
+        failure = jnp.where(alive & (worst != GOOD), t + dt, failure)
+        code = jnp.where(alive, worst, code)
+        go = code == GOOD
+        pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
+        return (pick(new, state), memory, held, pick(inner_new, inner), (code, failure)), None
+
+    def block(carry, j):
+        j = first + j
+        if run.save_every == 1:
+            carry, _ = step(carry, j)
+        else:
+            indices = j * run.save_every + jnp.arange(run.save_every)
+            carry, _ = jax.lax.scan(step, carry, indices)
+        return carry, carry[:3]
+
+    end, stored = loop(block, start, n_saves, run.adjoint)
+    prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
+    states, memories, helds = jax.tree.map(prepend, start[:3], stored)
+    k = first + jnp.arange(n_saves + 1)
+    t = t0 + k * (run.save_every * dt)
+
+    def inputs(k, t, state, memory, held):
+        u = run.controller(t, state, memory)[0]
+        return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held)
+
+    u = jax.vmap(inputs)(k, t, states, memories, helds)
+    return _trajectory(run.dynamics, t, states, u, *end[-1]), end
+
+
+def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
+    assert isinstance(run.integrator, Diffrax)
+    require(
+        run.hold == 0,
+        "control",
+        type(run.controller).__name__,
+        "a controller without memory or period, which Diffrax evaluates in every stage",
+    )
+    _check_inputs(run, state, (), t0)
+    adjoint = (
+        diffrax.ForwardMode() if run.adjoint == "forward" else diffrax.RecursiveCheckpointAdjoint()
+    )
+    t = t0 + jnp.arange(n_saves + 1) * (run.save_every * dt)
+    u = _ContinuousInput(run.controller)
+    (q, v), finite, result = run.integrator.solve(run.dynamics, t, dt, state, u, adjoint)
+    system = run.dynamics.system
+    valid = jax.vmap(lambda t, q, v: jnp.asarray(system.valid(t, q, v)))(t, q, v)
+    earlier = status[0] != GOOD
+    bad = ~(finite & valid) | earlier
+    first = jnp.argmax(bad)
+    code = jnp.where(jnp.any(bad), jnp.where(finite[first], _RUNAWAY, _NONFINITE), GOOD)
+    code = jnp.where(earlier, status[0], code.astype(status[0].dtype))
+    failure = jnp.where(earlier, status[1], jnp.where(code == GOOD, jnp.inf, t[first]))
+    # rows after the failure repeat the last good one, as with a fixed step
+    last_good = jnp.where(code == GOOD, n_saves, jnp.maximum(first - 1, 0))
+    row = jnp.minimum(jnp.arange(n_saves + 1), last_good)
+    states = State(q[row], v[row])
+    inputs = jax.vmap(lambda t, s: run.controller(t, s, ())[0])(t, states)
+    trajectory = _trajectory(run.dynamics, t, states, inputs, code, failure)
+    # Where diffrax gave up, states are missing; its reason says more than that they are.
+    ended = RESULTS.promote(result)
+    merged = RESULTS.where(
+        (ended == RESULTS.successful) | earlier | (code == _RUNAWAY), trajectory.result, ended
+    )
+    trajectory = eqx.tree_at(lambda x: x.result, trajectory, merged)
+    return trajectory, jax.tree.map(lambda x: x[-1], states), (), (code, failure)
+
+
+def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
+    """Outputs and warnings of the stored states."""
+    system = dynamics.system
+
+    def look(t, q, v, u):
+        multipliers = dynamics.multipliers(t, q, v, u) if has_constraints else jnp.zeros(0, q.dtype)
+        outputs = system.outputs(t, q, v, u, multipliers)
+        bad = {name: jnp.any(x) for name, x in system.warnings(outputs).items()}
+        return multipliers, outputs, bad
+
+    has_constraints = jax.eval_shape(system.constraint, t[0], states.q[0]).shape[0] > 0
+    multipliers, outputs, bad = jax.vmap(look)(t, states.q, states.v, u)
+    within = t < failure
+    first = lambda b: jnp.where(jnp.any(b & within), t[jnp.argmax(b & within)], jnp.inf)
+    result: Any = RESULTS.successful
+    for value, name in (
+        (_NONFINITE, "nonfinite_state"),
+        (_RUNAWAY, "runaway_state"),
+        (_UNSOLVED, "newton_not_converged"),
+    ):
+        result = RESULTS.where(code == value, getattr(RESULTS, name), result)
+    warnings = {name: first(b) for name, b in bad.items()}
+    return Trajectory(
+        t, states.q, states.v, u, multipliers, outputs, warnings, result, failure, system
+    )
+
+
+def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
+    """One phase, in pieces when a progress bar is wanted: the compiled loop itself never calls
+    back."""
+    time, step = as_float_array(t0), as_float_array(dt)
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((run, state)))
+    if not progress or traced or isinstance(run.integrator, Diffrax):
+        return _integrate(run, state, memory, status, time, step, n_saves)
+    from tqdm.auto import tqdm
+
+    per_piece, parts = n_saves // _pieces(n_saves), []
+    carry = eqx.filter_jit(_start)(run, state, memory, status, time)
+    with tqdm(total=n_saves * run.save_every, unit="step", unit_scale=True) as bar:
+        for first in range(0, n_saves, per_piece):
+            part, carry = _piece(run, carry, jnp.asarray(first), time, step, per_piece)
+            parts.append(part)
+            bar.update(per_piece * run.save_every)
+    return join(parts), carry[0], carry[1], carry[-1]
+
+
+_piece = eqx.filter_jit(_blocks)
+
+
+def _pieces(n_saves: int) -> int:
+    """The largest divisor of `n_saves` up to 50, so that all pieces share one compiled function."""
+    return max(d for d in range(1, 51) if n_saves % d == 0)
+
+
+def join(parts: list[Trajectory]) -> Trajectory:
+    """Trajectories end to end; the instant two of them share is taken from the later one."""
+    arrays = lambda get: jnp.concatenate([get(p)[:-1] for p in parts[:-1]] + [get(parts[-1])])
+    last = parts[-1]
+    outputs = {name: arrays(lambda p, n=name: p.outputs[n]) for name in last.outputs}
+    warnings = {n: jnp.min(jnp.stack([p.warnings[n] for p in parts])) for n in last.warnings}
+    result, failure = parts[0].result, parts[0].failure_time
+    for part in parts[1:]:
+        good = result == RESULTS.successful
+        result = RESULTS.where(good, part.result, result)
+        failure = jnp.where(good, part.failure_time, failure)
+    return Trajectory(
+        arrays(lambda p: p.t),
+        arrays(lambda p: p.q),
+        arrays(lambda p: p.v),
+        arrays(lambda p: p.u),
+        arrays(lambda p: p.multipliers),
+        outputs,
+        warnings,
+        result,
+        failure,
+        last.system,
+    )
+
+
+def _check_inputs(run: Run, state, memory, t) -> None:
+    """The shape of what the controller returns; done while tracing, where it costs nothing."""
+    u = jax.eval_shape(lambda: run.controller(t, state, memory)[0])
+    require_shape("control", u, (run.dynamics.system.n_u,))
