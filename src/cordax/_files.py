@@ -19,6 +19,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
         yield part
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())  # on disk before the old file goes
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -1,8 +1,6 @@
 """The result of a simulation."""
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import equinox as eqx
@@ -10,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from ._files import replacing
 from ._results import RESULTS
 from .mechanics import System
 
@@ -132,17 +131,8 @@ class Trajectory(eqx.Module):
         arrays["result"] = np.asarray(_RESULT_NAMES)[codes]
         about = {"machine": type(self.system).__name__ if self.system else None, "format": 1}
         arrays["about"] = np.asarray(json.dumps(about))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with replacing(path) as part:
+            np.savez_compressed(part, allow_pickle=False, **arrays)
         return path
 
     @staticmethod
@@ -160,6 +150,11 @@ class Trajectory(eqx.Module):
                 for name in file.files
                 if name.startswith(prefix)
             }
+            if file["q"].dtype == np.float64 and not jax.config.jax_enable_x64:  # pyright: ignore
+                raise ValueError(
+                    f"{path} holds float64 numbers, which would be rounded to float32; "
+                    "call cordax.enable_x64() first"
+                )
             arrays = {name: jax.numpy.asarray(file[name]) for name in _ARRAYS}
             code = np.vectorize(_RESULT_NAMES.index, otypes=[np.int32])(file["result"])
             result = RESULTS.successful

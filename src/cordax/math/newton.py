@@ -17,7 +17,8 @@ def newton(residual, x0, args, *, tolerance, max_iterations: int):
 
     The iteration runs on stopped gradients; one further correction with a frozen Jacobian carries
     the derivative of the implicit function in both modes (1.3 times the forward run in reverse mode
-    where unrolled iterations cost 9.5). It also polishes the value."""
+    where unrolled iterations cost 9.5). It also polishes the value. Second
+    derivatives do not come out right: the Jacobian is frozen."""
     stopped = jax.tree.map(lax.stop_gradient, eqx.filter(args, eqx.is_array))
     static = eqx.filter(args, eqx.is_array, inverse=True)
 

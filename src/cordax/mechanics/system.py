@@ -69,9 +69,6 @@ class System(eqx.Module):
     Numbers are array fields (`float_field`), so that they carry gradients and batch without
     recompilation."""
 
-    #: whether the acceleration depends on q and t alone (constant mass matrix, no damping);
-    #: splitting methods need it
-    separable: ClassVar[bool] = False
     default_integrator: ClassVar[str] = "rk4"
     default_dt: ClassVar[float] = 1e-3
 
@@ -90,6 +87,12 @@ class System(eqx.Module):
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs `u` (motor torques, winch lengths, external forces)."""
         return ()
+
+    @property
+    def separable(self) -> bool:
+        """Whether the acceleration depends on q and t alone (constant mass matrix, no damping):
+        splitting methods need it."""
+        return False
 
     # --- equations
     def mass_matrix(self, q) -> Float[Array, "n n"]:

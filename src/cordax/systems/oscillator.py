@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from .._precision import float_field
 from ..mechanics import LagrangianSystem, Scene, State
-from ..mechanics.checks import require_positive
+from ..mechanics.checks import known_values, require_positive
 
 
 class Oscillator(LagrangianSystem):
@@ -19,9 +19,10 @@ class Oscillator(LagrangianSystem):
         require_positive("mass", self.mass)
         require_positive("stiffness", self.stiffness)
 
-    # Constant mass; a splitting method kicks with the velocity it has, which is exact only without
-    # damping.
-    separable = True
+    @property
+    def separable(self):
+        damping = known_values(self.damping)
+        return damping is None or bool((damping == 0).all())
 
     @property
     def coordinate_names(self):
@@ -62,7 +63,9 @@ class Pendulum(LagrangianSystem):
         require_positive("mass", self.mass)
         require_positive("length", self.length)
 
-    separable = True
+    @property
+    def separable(self):
+        return True
 
     @property
     def coordinate_names(self):
