@@ -77,10 +77,14 @@ def assert_equal_equations(neck):
 _FIELDS = ("bars", "springs", "motors", "tendon", "routing", "pivot_friction", "gravity")
 
 
-@pytest.mark.parametrize("elastic", [True, False], ids=["elastic", "rigid"])
 @pytest.mark.parametrize("joints", range(1, 9))
-def test_written_out_equals_energies(joints, elastic):
-    assert_equal_equations(random_neck(joints, elastic=elastic))
+def test_elastic_neck(joints):
+    assert_equal_equations(random_neck(joints, elastic=True))
+
+
+@pytest.mark.parametrize("joints", [1, 2, 8])
+def test_rigid_neck(joints):
+    assert_equal_equations(random_neck(joints, elastic=False))
 
 
 USER_GIVEN = Routing(

@@ -6,6 +6,8 @@ Step by step against stored trajectories, their orders, what they give for the c
 
 from functools import cache
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -207,3 +209,31 @@ def test_implicit_scheme_hides_the_instability_of_four_joints():
     result, error = controlled("elastic_implicit", 4, 2.0)
     assert result.failure_time == np.inf
     assert error < 0.005
+
+
+# --- tendons that push ----------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("case", "mean", "lowest", "from_start"),
+    [("p3_cumulative", 50.0, -10.0, True), ("p3", 20.0, -1.0, False), ("p3", 50.0, 0.0, None)],
+)
+def test_tendons_that_push_are_reported(case, mean, lowest, from_start):
+    """The controlled motion needs negative tensions with cumulative routing, and with too little
+    mean tension: reported with the first stored time, not hidden."""
+    neck = neck_of(case, elastic=True)
+    control = eqx.tree_at(
+        lambda c: c.computed.distribution.mean, stored_control(case, neck), jnp.asarray(mean)
+    )
+    # the shape of a block of `run`, and so its compiled function
+    trajectory = cordax.simulate(
+        neck, control.computed.start(), dt=2e-3, duration=2.0, control=control, save_every=EVERY
+    )
+    smallest = np.min(np.asarray(trajectory["tension"]), axis=1)
+    first = float(trajectory.warnings["tendon_in_compression"])
+    if from_start is None:
+        assert np.all(smallest > lowest) and first == np.inf
+        assert "warning" not in trajectory.summary()
+        return
+    assert np.min(smallest) < lowest
+    assert first == trajectory.t[np.argmax(smallest < 0.0)]
+    assert from_start or first > 0.1
+    assert f"tendon in compression from t = {first:g} s" in trajectory.summary()
