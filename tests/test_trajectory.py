@@ -124,7 +124,7 @@ def test_failed_writing_leaves_the_old_file_and_no_part(run, tmp_path, monkeypat
     before = path.read_bytes()
 
     def disk_full(file, **arrays):
-        file.write(b"half")
+        file.write_bytes(b"half")
         raise OSError("no space left on device")
 
     monkeypatch.setattr(np, "savez_compressed", disk_full)
