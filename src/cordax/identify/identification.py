@@ -11,7 +11,7 @@ import optax
 from ..formulations import Formulation
 from ..integrators import Diffrax, Integrator
 from ..mechanics import System
-from ..mechanics.checks import require
+from ..mechanics.checks import known_values, require
 from .first_order import FORWARD_LIMIT, first_order
 from .least_squares import levenberg_marquardt
 from .parameters import Experiment, Parameter, collect
@@ -102,7 +102,7 @@ def identify(
     if check_step:
         shift = _step_shift(_refined(problem), problem, fit)
         fit = eqx.tree_at(lambda f: f.step_shift, fit, shift)
-    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(fit)):
+    if known_values(fit.values) is not None and known_values(fit.step_shift) is not None:
         fit.warn()
     return fit
 

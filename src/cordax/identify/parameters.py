@@ -217,7 +217,7 @@ def _find(parameter: Parameter, experiment: Experiment) -> _Place:
         elif isinstance(node, (list, tuple)) and len(step) == 1 and step[0] < len(node):
             node = node[step[0]]
         else:
-            shape = np.shape(node)
+            shape = getattr(node, "shape", ())
             fits = i == len(steps) - 1 and len(step) == len(shape)
             fits = fits and all(k < n for k, n in zip(step, shape, strict=True))
             require(fits, f"parameter {parameter.name!r}", list(step), f"an index into {shape}")

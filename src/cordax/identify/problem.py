@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from ..formulations import Formulation
 from ..integrators import Integrator
-from ..mechanics.checks import require, require_shape
+from ..mechanics.checks import known_values, require, require_shape
 from ..simulate import simulate
 from ..trajectory import Trajectory
 from .parameters import Experiment, ParameterSet, Recipe
@@ -103,8 +103,8 @@ def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
     for name in recording.names:
         x = jnp.asarray(noise[name], dtype=float)
         require_shape(f"noise[{name!r}]", x, (), recording.values[name].shape[1:])
-        if not isinstance(x, jax.core.Tracer):
-            require(bool(jnp.all(x > 0)), f"noise[{name!r}]", x, "a standard deviation > 0")
+        if (known := known_values(x)) is not None:
+            require(bool((known > 0).all()), f"noise[{name!r}]", x, "a standard deviation > 0")
         levels[name] = x
     return levels
 

@@ -153,7 +153,7 @@ class Fit(eqx.Module):
                 f"{errors[i]:>10.3g}  {interval[i, 0]:.6g} to {interval[i, 1]:.6g}"
             )
         lines.append(
-            f"residual standard deviation, over the given noise: {float(self.noise_scale):.4g}"
+            f"standard deviation of the residuals, over noise: {float(self.noise_scale):.4g}"
         )
         if bool(jnp.all(jnp.isfinite(self.step_shift))):
             shifts = np.asarray(self.step_shift) / errors
