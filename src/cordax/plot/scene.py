@@ -52,10 +52,10 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
     scale, lines coloured by tension where the machine reports one."""
     system = trajectory._known_system("plot_snapshots")
     t = np.asarray(trajectory.t)
-    times = np.linspace(t[0], t[-1], 5) if times is None else np.asarray(times, dtype=float)
-    inside = bool(np.all((times >= t[0] - 1e-9) & (times <= t[-1] + 1e-9)))
-    require(inside, "times", times, f"instants from {t[0]:g} to {t[-1]:g} s")
-    rows = [int(np.argmin(np.abs(t - time))) for time in times]
+    chosen = np.linspace(t[0], t[-1], 5) if times is None else np.asarray(times, dtype=float)
+    inside = bool(np.all((chosen >= t[0] - 1e-9) & (chosen <= t[-1] + 1e-9)))
+    require(inside, "times", chosen, f"instants from {t[0]:g} to {t[-1]:g} s")
+    rows = [int(np.argmin(np.abs(t - time))) for time in chosen]
     scenes = scenes_of(system, t[rows], np.asarray(trajectory.q)[rows])
     coloured = line_values(trajectory, scenes[0])
     norm = norm_of(*coloured.values()) if coloured else None
@@ -65,7 +65,7 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
         shape = (high - low)[1] / (high - low)[0] if flat else 1.0
         panel = min(2.6, 5.0 / shape)
         size = (panel * len(rows) + 1.2, panel * shape + 0.6)
-        options = {} if flat else {"subplot_kw": {"projection": "3d"}}
+        options: dict[str, Any] = {} if flat else {"subplot_kw": {"projection": "3d"}}
         figure, axes = plt.subplots(
             1, len(rows), figsize=size, sharey=flat, layout="constrained", squeeze=False, **options
         )

@@ -78,7 +78,10 @@ class Study(NamedTuple):
 
 def measure(say: Callable[[str], None]) -> Study:
     """Run every experiment; `say` receives a line before each group."""
-    cases = {(n, kind): controlled(n, kind) for n in JOINTS for kind in ("rigid", "elastic")}
+    kinds: tuple[Tendons, ...] = ("rigid", "elastic")
+    cases: dict[tuple[int, Tendons], Controlled] = {
+        (n, kind): controlled(n, kind) for n in JOINTS for kind in kinds
+    }
     say("compiling")
     accepted, left_out = _accepted(cases[3, "elastic"])
     pairs = [(case, name) for case in cases.values() for name in SCHEMES.values()]
@@ -91,7 +94,7 @@ def measure(say: Callable[[str], None]) -> Study:
         for (n, kind), case in cases.items()
         for scheme in SCHEMES
     }
-    at_04 = {kind: timed(cases[3, kind], "explicit_euler", 4e-4) for kind in ("rigid", "elastic")}
+    at_04 = {str(kind): timed(cases[3, kind], "explicit_euler", 4e-4) for kind in kinds}
     at_smallest = timed(cases[4, "elastic"], "explicit_euler", 2.5e-5, repeats=1)
     accurate = {n: march(cases[n, "elastic"], "explicit_euler", 2e-4) for n in JOINTS}
     say("stability at other steps")
@@ -107,7 +110,9 @@ def measure(say: Callable[[str], None]) -> Study:
         )
     ]
     say("limits of the explicit scheme: predicted and observed, open and closed loop")
-    limits = {n: _limits(runs[n, "elastic", "implicit"]) for n in JOINTS}
+    with ThreadPoolExecutor() as pool:
+        followed = [runs[n, "elastic", "implicit"] for n in JOINTS]
+        limits = dict(zip(JOINTS, pool.map(_limits, followed), strict=True))
     chatter = {i: _chatter(with_choices(cases[3, "elastic"], i, 6.5)) for i in (5e-5, SMALL_ROTOR)}
     say("error against step of every scheme")
     convergence = _convergence(cases[3, "elastic"], accepted)

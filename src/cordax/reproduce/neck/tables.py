@@ -228,7 +228,7 @@ def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
     return _finite(data)
 
 
-def _finite(x):
+def _finite(x: Any) -> Any:
     """JSON has no infinity and no NaN."""
     if isinstance(x, dict):
         return {key: _finite(value) for key, value in x.items()}
