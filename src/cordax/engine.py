@@ -12,7 +12,7 @@ from ._precision import as_float_array
 from ._results import RESULTS
 from .formulations import Dynamics
 from .integrators import Diffrax, Integrator
-from .loops import loop
+from .loops import each, loop
 from .mechanics import Controller, State
 from .mechanics.checks import require, require_shape
 from .trajectory import Trajectory
@@ -119,7 +119,7 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
         u = run.controller(t, state, memory)[0]
         return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held)
 
-    u = jax.vmap(inputs)(k, t, states, memories, helds)
+    u = each(inputs, k, t, states, memories, helds)
     return _trajectory(run.dynamics, t, states, u, *end[-1]), end
 
 
@@ -172,7 +172,7 @@ def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
         return multipliers, outputs, bad
 
     has_constraints = jax.eval_shape(system.constraint, t[0], states.q[0]).shape[0] > 0
-    multipliers, outputs, bad = jax.vmap(look)(t, states.q, states.v, u)
+    multipliers, outputs, bad = each(look, t, states.q, states.v, u)
     within = t < failure
     first = lambda b: jnp.where(jnp.any(b & within), t[jnp.argmax(b & within)], jnp.inf)
     result: Any = RESULTS.successful

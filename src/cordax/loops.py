@@ -18,6 +18,17 @@ def loop(body, carry, n: int, adjoint: str):
     return _checkpointed(body, carry, n)
 
 
+def each(function, *arrays):
+    """`function` applied to every row of `arrays`, like `vmap`.
+
+    On CPU row after row, in a loop compiled into one function: half the time of `vmap` for the few
+    hundred operations that outputs take, because all intermediate numbers stay in the cache.
+    """
+    if jax.default_backend() != "cpu":
+        return jax.vmap(function)(*arrays)
+    return lax.map(lambda row: function(*row), arrays)
+
+
 def _checkpointed(body, carry, n):
     """Blocks of about sqrt(n) iterations: reverse mode keeps one carry per block and repeats the
     block."""
