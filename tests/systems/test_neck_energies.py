@@ -46,16 +46,13 @@ def random_state(neck: Neck, seed):
 
 @eqx.filter_jit
 def equations(neck, q, v, u):
-    """M, f, K, D; of the written-out machine also the methods that are not part of its
-    linearisation."""
+    """M, f, K, D; of the written-out machine also the acceleration, which has its own formulas."""
     t = jnp.zeros(())
     motion = neck.linearise(t, q, v, u)
     M, K, D = motion.matrices()
     values = {"f": motion.f, "K": K, "D": D, "M": M}
     if neck.closed_form:
         values["acceleration"] = neck.acceleration(t, q, v, u)
-        values["force"] = neck.total_force(t, q, v, u)
-        values["mass_matrix"] = neck.mass_matrix(q)
     return values
 
 
@@ -69,8 +66,6 @@ def assert_equal_equations(neck):
         f, M = expected["f"], expected["M"]
         for name in ("f", "K", "D", "M"):
             assert relative(written[name], expected[name]) < 1e-11, name
-        assert relative(written["force"], f) < 1e-11
-        assert relative(written["mass_matrix"], M) < 1e-11
         assert relative(written["acceleration"], np.linalg.solve(M, f)) < 1e-9
 
 
@@ -82,7 +77,7 @@ def test_elastic_neck(joints):
     assert_equal_equations(random_neck(joints, elastic=True))
 
 
-@pytest.mark.parametrize("joints", [1, 2, 8])
+@pytest.mark.parametrize("joints", [1, 8])
 def test_rigid_neck(joints):
     assert_equal_equations(random_neck(joints, elastic=False))
 
