@@ -72,7 +72,8 @@ def assert_equal_equations(neck):
 _FIELDS = ("bars", "springs", "motors", "tendon", "routing", "pivot_friction", "gravity")
 
 
-@pytest.mark.parametrize("joints", range(1, 9))
+# three and four joints: test_neck_points
+@pytest.mark.parametrize("joints", [1, 2, 5, 6, 7, 8])
 def test_elastic_neck(joints):
     assert_equal_equations(random_neck(joints, elastic=True))
 
@@ -88,12 +89,11 @@ USER_GIVEN = Routing(
 )
 
 
-@pytest.mark.parametrize("elastic", [True, False], ids=["elastic", "rigid"])
-def test_user_given_routing(elastic):
+def test_user_given_routing():
     """Six tendons on three joints, some along both sides of the neck."""
-    neck = random_neck(3, elastic=elastic, routing=USER_GIVEN)
+    neck = random_neck(3, elastic=True, routing=USER_GIVEN)
     assert neck.n_tendons == neck.n_u == 6
-    assert neck.n_q == (9 if elastic else 3)
+    assert neck.n_q == 9
     assert_equal_equations(neck)
 
 
