@@ -1,4 +1,4 @@
-"""Everything is tested in double precision; cordax comes before any use of JAX (see `cordax._xla`)."""
+"""Tests run in double precision; cordax comes before any use of JAX (see `cordax._xla`)."""
 
 import cordax
 
