@@ -3,14 +3,17 @@
 from .computed_torque import ComputedTorque
 from .pid import PID
 from .recorded import RecordedInput
-from .references import RaisedCosine, Reference, Sinusoid
+from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Sinusoid
 from .tension import MeanTension, MinimumTension, TensionDistribution
 
 __all__ = [
     "PID",
     "ComputedTorque",
+    "Constant",
+    "Hermite",
     "MeanTension",
     "MinimumTension",
+    "Quintic",
     "RaisedCosine",
     "RecordedInput",
     "Reference",

@@ -1,25 +1,10 @@
 """Motions to follow."""
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._precision import float_field
-
-
-class Reference(eqx.Module):
-    """A wanted position as a smooth function of time; its derivatives follow."""
-
-    def position(self, t) -> Float[Array, " n"]:
-        raise NotImplementedError
-
-    def __call__(self, t):
-        """Position, rate and acceleration at `t` [s], shape (n,) each."""
-        t = jnp.asarray(t, dtype=float)
-        one = jnp.ones_like(t)
-        rate = lambda t: jax.jvp(self.position, (t,), (one,))[1]
-        return self.position(t), *jax.jvp(rate, (t,), (one,))
+from ..mechanics.motion import Constant, Hermite, Quintic, Reference
 
 
 class RaisedCosine(Reference):
@@ -45,3 +30,6 @@ class Sinusoid(Reference):
 
     def position(self, t):
         return self.offset + self.amplitude * jnp.sin(self.frequency * t + self.phase)
+
+
+__all__ = ["Constant", "Hermite", "Quintic", "RaisedCosine", "Reference", "Sinusoid"]

@@ -39,11 +39,13 @@ def gram(A, B):
     return A.T @ B if A.shape[0] > UNROLLED else jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
 
 
-def solve(A, b, *, spd: bool = False):
+def solve(A, b, *, spd: bool = False, nan_if_singular: bool = False):
     """Solve `A x = b` for one right-hand side.
 
     **Arguments:** `A`: shape (n, n); `b`: shape (n,); `spd`: whether `A` is symmetric positive
-    definite (used above `UNROLLED` unknowns and in reverse mode).
+    definite (used above `UNROLLED` unknowns and in reverse mode); `nan_if_singular`: return NaN
+    where `A`, then symmetric positive semidefinite, has lost rank, instead of numbers made of
+    round-off (a pivot below `singular_pivot` times its diagonal entry).
 
     The elimination does not pivot. Mass matrices and the matrices `M - dt D - dt^2 K` of implicit
     steps, whose symmetric part is positive definite for every step the method can usefully take, do
@@ -51,28 +53,48 @@ def solve(A, b, *, spd: bool = False):
     return lax.custom_linear_solve(
         lambda x: matvec(A, x),
         b,
-        lambda _, r: _factor_solve(lax.stop_gradient(A), r, spd),
-        lambda _, r: _factor_solve(lax.stop_gradient(A).T, r, spd),
+        lambda _, r: _factor_solve(lax.stop_gradient(A), r, spd, nan_if_singular),
+        lambda _, r: _factor_solve(lax.stop_gradient(A).T, r, spd, nan_if_singular),
         symmetric=spd,
     )
 
 
-def _factor_solve(A, b, spd):
+def inverse3(A):
+    """Inverse of a 3 x 3 matrix by cross products of its columns: no LAPACK call."""
+    a, b, c = A.T
+    rows = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)])
+    return rows / jnp.sum(a * rows[0])
+
+
+def singular_pivot(dtype) -> float:
+    """Pivots this small relative to their diagonal entry are round-off."""
+    return 1e3 * float(jnp.finfo(dtype).eps)
+
+
+def _factor_solve(A, b, spd, nan_if_singular):
     if b.shape[0] <= UNROLLED:
-        return _eliminate(A, b)
+        return _eliminate(A, b, nan_if_singular)
     if spd:
-        return jsl.cho_solve(jsl.cho_factor(A, lower=True), b)
+        factor = jsl.cho_factor(A, lower=True)
+        x = jsl.cho_solve(factor, b)
+        if nan_if_singular:
+            pivots = jnp.diagonal(factor[0]) ** 2
+            x = jnp.where(jnp.all(pivots > singular_pivot(A.dtype) * jnp.diagonal(A)), x, jnp.nan)
+        return x
     return jnp.linalg.solve(A, b)
 
 
-def _eliminate(A, b):
+def _eliminate(A, b, nan_if_singular):
     """Gaussian elimination on a shrinking matrix, one materialised block per pivot, then back
     substitution."""
     n = b.shape[0]
     W = jnp.concatenate([A, b[:, None]], axis=1)
     rows = []
     for k in range(n):
-        row = W[0, 1:] / W[0, 0]
+        pivot = W[0, 0]
+        if nan_if_singular:
+            pivot = jnp.where(pivot > singular_pivot(A.dtype) * A[k, k], pivot, jnp.nan)
+        row = W[0, 1:] / pivot
         rows.append(row)
         if k < n - 1:
             W = materialise(W[1:, 1:] - W[1:, :1] * row)

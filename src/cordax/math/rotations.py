@@ -40,3 +40,39 @@ def rotate(q, x):
     """The body vector `x`, shape (3,), in world axes."""
     w, u = q[0], q[1:]
     return x + 2.0 * (w * jnp.cross(u, x) + jnp.cross(u, jnp.cross(u, x)))
+
+
+def matrix(q):
+    """The rotation matrix (3, 3) of a unit quaternion; columns are the body axes in world axes."""
+    return jnp.stack([rotate(q, e) for e in jnp.eye(3, dtype=q.dtype)], axis=1)
+
+
+def from_matrix(R):
+    """The unit quaternion of a rotation matrix (3, 3), with w >= 0.
+
+    The four squares 4 w^2, 4 x^2, ... add up to 4, so one of them is at least 1; the row built from
+    the largest is well conditioned, and the others carry no derivative."""
+    (a, b, c), (d, e, f), (g, h, i) = R
+    rows = jnp.stack(
+        [
+            jnp.stack([1 + a + e + i, h - f, c - g, d - b]),
+            jnp.stack([h - f, 1 + a - e - i, b + d, c + g]),
+            jnp.stack([c - g, b + d, 1 - a + e - i, f + h]),
+            jnp.stack([d - b, c + g, f + h, 1 - a - e + i]),
+        ]
+    )
+    row = rows[jnp.argmax(jnp.diagonal(rows))]
+    quaternion = row / safe_norm(row)
+    return jnp.where(quaternion[0] < 0, -quaternion, quaternion)
+
+
+def exponential_matrix(phi):
+    """The rotation matrix (3, 3) of the rotation vector `phi` [rad], shape (3,)."""
+    return matrix(exponential(phi))
+
+
+def euler_zyx(R):
+    """Angles [rad] of `R = R_z(yaw) R_y(pitch) R_x(roll)`, as (roll, pitch, yaw), for output: they
+    jump where the pitch passes 90 degrees."""
+    pitch = jnp.arctan2(-R[2, 0], safe_norm(jnp.stack([R[0, 0], R[1, 0]])))
+    return jnp.stack([jnp.arctan2(R[2, 1], R[2, 2]), pitch, jnp.arctan2(R[1, 0], R[0, 0])])

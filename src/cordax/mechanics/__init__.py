@@ -4,11 +4,12 @@ from .controller import Controller, as_controller
 from .lagrangian import LagrangianSystem
 from .scene import Scene
 from .state import State
-from .system import Linearisation, System
+from .system import DenseLinearisation, Linearisation, System
 
 __all__ = [
     "Controller",
     "LagrangianSystem",
+    "DenseLinearisation",
     "Linearisation",
     "Scene",
     "State",

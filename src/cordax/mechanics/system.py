@@ -9,6 +9,12 @@ from jaxtyping import Array, Float
 
 from ..math.linalg import matvec, solve
 from ..math.materialise import materialise
+from .constraints import (
+    ConstraintTerms,
+    Stabilisation,
+    constrained_acceleration,
+    constraint_terms,
+)
 from .scene import Scene
 from .state import State
 
@@ -152,6 +158,11 @@ class System(eqx.Module):
         """A natural start."""
         raise NotImplementedError(f"{type(self).__name__} must define default_state")
 
+    def prepare(self) -> "System":
+        """An equal machine that has computed once what does not change along a run; called inside
+        of the compiled function, before the time loop."""
+        return self
+
     # --- derived
     @property
     def n_q(self) -> int:
@@ -174,6 +185,31 @@ class System(eqx.Module):
     def acceleration(self, t, q, v, u) -> Float[Array, " n"]:
         """`M^-1 f` of a machine without constraints, shape (n_v,)."""
         return solve(self.mass_matrix(q), self.total_force(t, q, v, u), spd=True)
+
+    @property
+    def n_constraints(self) -> int:
+        """Number m of constraints."""
+        if type(self).constraint is System.constraint:
+            return 0
+        q = jax.ShapeDtypeStruct((self.n_q,), float)
+        return jax.eval_shape(self.constraint, jax.ShapeDtypeStruct((), float), q).shape[0]
+
+    def mass_solve(self, q, B) -> Float[Array, "n k"]:
+        """`M^-1 B`, shape (n_v, k); overridden where M has structure."""
+        M = self.mass_matrix(q)
+        return jax.vmap(lambda b: solve(M, b, spd=True), in_axes=1, out_axes=1)(B)
+
+    def constraint_terms(self, t, q, v) -> ConstraintTerms:
+        """Constraints, their Jacobian, rate and bias; by automatic differentiation unless
+        overridden."""
+        return constraint_terms(self, t, q, v)
+
+    def constrained_acceleration(
+        self, t, q, v, u, stabilisation: Stabilisation
+    ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+        """Acceleration, shape (n_v,), and multipliers, shape (m,), of the index-1 equations; a
+        machine may override it with an elimination that fits its structure."""
+        return constrained_acceleration(self, t, q, v, u, stabilisation)
 
     def rate(self, q, v) -> Float[Array, " n_q"]:
         """dq/dt for velocity `v`: the derivative of `retract`."""

@@ -1,0 +1,37 @@
+"""What the formulations for constrained machines share."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from ..math.materialise import materialise
+from ..mechanics import DenseLinearisation, State
+from ..mechanics.constraints import velocity_on_constraints
+from .base import Formulation
+
+
+class Constrained(Formulation):
+    """A formulation that turns constraints into accelerations."""
+
+    accepts_redundant: ClassVar[bool] = False
+
+    def check(self, system):
+        """Any machine will do, one without constraints too."""
+
+    def linearise(self, system, t, q, v, u):
+        """The accelerations differentiated as they stand, multipliers, stabilisation and held
+        forces included: `1 a = a(q, v)`, an ordinary differential equation."""
+        n = system.n_v
+
+        def a(z):
+            a, _ = self.acceleration(system, t, system.retract(q, z[:n]), v + z[n:], u)
+            return a, a
+
+        J, a0 = materialise(jax.jacfwd(a, has_aux=True)(jnp.zeros(2 * n, v.dtype)))
+        return DenseLinearisation(jnp.eye(n, dtype=v.dtype), a0, J[:, :n], J[:, n:])
+
+    def enter(self, system, t, state):
+        if system.n_constraints == 0 or self.accepts_redundant:
+            return state
+        return State(state.q, velocity_on_constraints(system, t, state.q, state.v)[0])

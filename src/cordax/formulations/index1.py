@@ -1,0 +1,68 @@
+"""The constraints differentiated twice: accelerations and multipliers from one linear system."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from ..mechanics.checks import require_positive
+from ..mechanics.constraints import Stabilisation
+from .constrained import Constrained
+
+
+class Baumgarte(Constrained):
+    """Index-1 equations with Baumgarte's stabilisation, `d2Phi/dt2 + 2 alpha dPhi/dt + beta^2 Phi =
+    0`; `alpha`, `beta` [1/s].
+
+    Errors of the constraints decay within about 1/alpha; an explicit method needs `alpha dt` below
+    about 1. With both zero the constraints are only differentiated, and drift with the error of the
+    integrator. Redundant constraints end a run with `singular_constraints`."""
+
+    alpha: Float[Array, ""] = float_field(default=10.0)
+    beta: Float[Array, ""] = float_field(default=10.0)
+    #: rows that act, shape (m,); None: all. Set by `Unilateral`.
+    active: Float[Array, " m"] | None = None
+
+    def __check_init__(self):
+        require_positive("alpha", self.alpha, zero_allowed=True)
+        require_positive("beta", self.beta, zero_allowed=True)
+
+    def acceleration(self, system, t, q, v, u):
+        stabilisation = Stabilisation(self.alpha, self.beta, self.active)
+        return system.constrained_acceleration(t, q, v, u, stabilisation)
+
+
+class UdwadiaKalaba(Constrained):
+    """The equation of Udwadia and Kalaba, `a = a0 + M^-1/2 (Phi_q M^-1/2)^+ (b - Phi_q a0)`, with
+    a0 = M^-1 f and b as in `Baumgarte`.
+
+    The pseudo-inverse takes redundant constraints: accelerations are unique, and multipliers are
+    the smallest ones in the least-squares sense. A singular value decomposition in every
+    evaluation makes it slower than `Baumgarte`, with which it agrees where rows are
+    independent. `tolerance`: singular values below it, relative to the largest, count as zero."""
+
+    alpha: Float[Array, ""] = float_field(default=10.0)
+    beta: Float[Array, ""] = float_field(default=10.0)
+    tolerance: Float[Array, ""] = float_field(default=1e-9)
+    accepts_redundant = True
+
+    def __check_init__(self):
+        require_positive("alpha", self.alpha, zero_allowed=True)
+        require_positive("beta", self.beta, zero_allowed=True)
+        require_positive("tolerance", self.tolerance)
+
+    def acceleration(self, system, t, q, v, u):
+        terms = system.constraint_terms(t, q, v)
+        J = terms.jacobian
+        free = system.mass_solve(q, system.total_force(t, q, v, u)[:, None])[:, 0]
+        b = -terms.bias - 2.0 * self.alpha * terms.rate - self.beta**2 * terms.phi
+        # Any factor of M does in place of its square root: M = C C^T, and Phi_q C^-T =: B has the
+        # same pseudo-inverse up to a rotation that cancels. Rows are scaled so that the tolerance
+        # does not depend on their units.
+        C = jnp.linalg.cholesky(system.mass_matrix(q))
+        B = jnp.linalg.solve(C, J.T).T
+        size = jnp.linalg.norm(B, axis=1)
+        scale = 1.0 / jnp.where(size > 0, size, 1.0)
+        inverse = jnp.linalg.pinv(B * scale[:, None], rtol=self.tolerance)
+        push = inverse @ (scale * (b - J @ free))
+        a = free + jnp.linalg.solve(C.T, push)
+        return a, -scale * (inverse.T @ push)

@@ -1,0 +1,232 @@
+"""Where cables leave the frame: the free length from an exit to a point on the platform.
+
+All lengths are for n cables at once. An exit may own coordinates `y`, shape (n, e): the angle of a
+pulley that swivels against its inertia, or the position of a carriage. Models 1 to 3 are those of
+Piva, Richiedei and Trevisani (2024), section 4, with eq. (22) corrected (2 r/x inside the root) in
+an equal form without a singularity at psi = pi."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from ..math.safe import safe_norm, safe_sqrt
+from .checks import require_positive, require_shape
+from .motion import Reference, as_reference
+
+
+class Exit(eqx.Module):
+    """`points`: where each cable leaves, shape (n, 3) [m], or a `Reference` of it."""
+
+    points: eqx.AbstractVar[Reference]
+    #: coordinates each cable's exit owns, by name
+    coordinates: ClassVar[tuple[str, ...]] = ()
+    #: inputs each cable's exit takes, by name
+    inputs: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def n_cables(self) -> int:
+        return self.points.position(0.0).shape[0]
+
+    def length(self, t, b, y) -> Float[Array, " n"]:
+        """Cable between the drum side of the exit and the points `b` (n, 3) [m]."""
+        raise NotImplementedError
+
+    def reach(self, t, b, y) -> Float[Array, " n"]:
+        """Positive where `length` means anything [m^2]."""
+        raise NotImplementedError
+
+    def inertia(self) -> Float[Array, "n e"]:
+        """Of the coordinates."""
+        return jnp.zeros((self.n_cables, 0))
+
+    def force(self, t, y, y_rate, u) -> Float[Array, "n e"]:
+        """Generalised force on the coordinates, that of the cable left out; `u` inputs (n, k)."""
+        return jnp.zeros_like(y)
+
+    def start(self, t, b, b_rate):
+        """Coordinates and rates (n, e) that belong to platform points at rest in their motion."""
+        none = jnp.zeros((b.shape[0], 0), b.dtype)
+        return none, none
+
+    def path(self, t, b, y, count: int) -> Float[Array, "n k 3"]:
+        """Points along each cable, to draw."""
+        return jnp.stack([self.points.position(t), b], axis=1)
+
+
+class PointExit(Exit):
+    """Model 1: an eyelet."""
+
+    points: Reference = eqx.field(converter=as_reference)
+
+    def __check_init__(self):
+        _check_points(self.points)
+
+    def length(self, t, b, y):
+        return safe_norm(b - self.points.position(t))
+
+    def reach(self, t, b, y):
+        delta = b - self.points.position(t)
+        return jnp.sum(delta * delta, axis=1)
+
+
+class PulleyExit(Exit):
+    """Model 2: a pulley of `radius` (n,) [m] that swivels about the vertical through `points` and
+    has no inertia, so that it always faces the platform."""
+
+    points: Reference = eqx.field(converter=as_reference)
+    radius: Float[Array, " n"] = float_field()
+
+    def __check_init__(self):
+        n = _check_points(self.points)
+        require_shape("radius", self.radius, (), (n,))
+        require_positive("radius", self.radius)
+
+    def length(self, t, b, y):
+        delta = b - self.points.position(t)
+        return _over_pulley(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
+
+    def reach(self, t, b, y):
+        delta = b - self.points.position(t)
+        return _tangent_square(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
+
+    def swivel(self, t, b) -> Float[Array, " n"]:
+        """The angle of each pulley about the vertical [rad]."""
+        delta = b - self.points.position(t)
+        return jnp.arctan2(delta[:, 1], delta[:, 0])
+
+    def path(self, t, b, y, count):
+        d = self.points.position(t)
+        return _drawn_path(d, b, self.swivel(t, b), self.radius, count)
+
+
+class SwivelPulleyExit(Exit):
+    """Model 3: a pulley of `radius` (n,) [m] whose swivel angle is a coordinate with `inertia` (n,)
+    [kg m^2] and viscous `damping` (n,) [N m s]; the cable turns it when it leaves its plane."""
+
+    points: Reference = eqx.field(converter=as_reference)
+    radius: Float[Array, " n"] = float_field()
+    pulley_inertia: Float[Array, " n"] = float_field()
+    damping: Float[Array, " n"] = float_field(default=0.0)
+    coordinates = ("swivel",)
+
+    def __check_init__(self):
+        n = _check_points(self.points)
+        for name in ("radius", "pulley_inertia", "damping"):
+            require_shape(name, getattr(self, name), (), (n,))
+        require_positive("radius", self.radius)
+        require_positive("pulley_inertia", self.pulley_inertia)
+        require_positive("damping", self.damping, zero_allowed=True)
+
+    def _in_pulley_axes(self, t, b, y):
+        delta = b - self.points.position(t)
+        c, s = jnp.cos(y[:, 0]), jnp.sin(y[:, 0])
+        along = delta[:, 0] * c + delta[:, 1] * s
+        across = delta[:, 1] * c - delta[:, 0] * s
+        return along, delta[:, 2], across
+
+    def length(self, t, b, y):
+        along, up, across = self._in_pulley_axes(t, b, y)
+        return _over_pulley(along, up, self.radius, across)
+
+    def reach(self, t, b, y):
+        along, up, _ = self._in_pulley_axes(t, b, y)
+        return _tangent_square(along, up, self.radius)
+
+    def inertia(self):
+        return jnp.broadcast_to(self.pulley_inertia, (self.n_cables,))[:, None]
+
+    def force(self, t, y, y_rate, u):
+        return -jnp.broadcast_to(self.damping, (self.n_cables,))[:, None] * y_rate
+
+    def start(self, t, b, b_rate):
+        d, d_rate, _ = self.points(t)
+        delta, rate = b - d, b_rate - d_rate
+        turning = delta[:, 0] * rate[:, 1] - delta[:, 1] * rate[:, 0]
+        square = jnp.sum(delta[:, :2] ** 2, axis=1)
+        return (
+            jnp.arctan2(delta[:, 1], delta[:, 0])[:, None],
+            (turning / jnp.where(square > 0, square, 1.0))[:, None],
+        )
+
+    def path(self, t, b, y, count):
+        return _drawn_path(self.points.position(t), b, y[:, 0], self.radius, count)
+
+
+class CarriageExit(Exit):
+    """An eyelet on a carriage with a `mass` (n,) [kg] of its own, held at `points` by a spring
+    (`stiffness` (n,) [N/m]) and a damper (`damping` (n,) [N s/m]) in all directions, and pushed by
+    inputs: a compliant frame, or exits moved by actuators. Its weight is borne by its guides."""
+
+    points: Reference = eqx.field(converter=as_reference)
+    mass: Float[Array, " n"] = float_field()
+    stiffness: Float[Array, " n"] = float_field(default=0.0)
+    damping: Float[Array, " n"] = float_field(default=0.0)
+    coordinates = ("exit_x", "exit_y", "exit_z")
+    inputs = ("exit_force_x", "exit_force_y", "exit_force_z")
+
+    def __check_init__(self):
+        n = _check_points(self.points)
+        for name in ("mass", "stiffness", "damping"):
+            require_shape(name, getattr(self, name), (), (n,))
+        require_positive("mass", self.mass)
+        require_positive("stiffness", self.stiffness, zero_allowed=True)
+        require_positive("damping", self.damping, zero_allowed=True)
+
+    def length(self, t, b, y):
+        return safe_norm(b - y)
+
+    def reach(self, t, b, y):
+        return jnp.sum((b - y) ** 2, axis=1)
+
+    def inertia(self):
+        return jnp.broadcast_to(jnp.atleast_1d(self.mass)[:, None], (self.n_cables, 3))
+
+    def force(self, t, y, y_rate, u):
+        place, rate, _ = self.points(t)
+        k, c = (jnp.atleast_1d(x)[:, None] for x in (self.stiffness, self.damping))
+        return u - k * (y - place) - c * (y_rate - rate)
+
+    def start(self, t, b, b_rate):
+        place, rate, _ = self.points(t)
+        return place, rate
+
+    def path(self, t, b, y, count):
+        return jnp.stack([y, b], axis=1)
+
+
+def _tangent_square(along, up, radius):
+    return (along - radius) ** 2 + up**2 - radius**2
+
+
+def _over_pulley(along, up, radius, across=None):
+    """From the vertical tangent of a pulley over its rim to a point at (along, up) in its plane, or
+    `across` beside it: the straight part and the arc `r (pi - psi)`."""
+    h = safe_sqrt(_tangent_square(along, up, radius))
+    psi = jnp.arctan2(up, along - radius) + jnp.arctan2(h, radius)
+    straight = h if across is None else safe_sqrt(h * h + across * across)
+    return straight + radius * (jnp.pi - psi)
+
+
+def _drawn_path(d, b, swivel, radius, count):
+    """The arc on the pulley, then straight to the platform."""
+    radius = jnp.broadcast_to(radius, (d.shape[0],))
+    zero = jnp.zeros_like(swivel)
+    s = jnp.stack([jnp.cos(swivel), jnp.sin(swivel), zero], axis=1)
+    along, up = jnp.sum((b - d) * s, axis=1), b[:, 2] - d[:, 2]
+    h = safe_sqrt(_tangent_square(along, up, radius))
+    psi = jnp.arctan2(up, along - radius) + jnp.arctan2(h, radius)
+    angle = jnp.pi + jnp.linspace(0.0, 1.0, count - 1)[:, None] * (psi - jnp.pi)
+    z = jnp.array([0.0, 0.0, 1.0])
+    n = jnp.cos(angle)[..., None] * s + jnp.sin(angle)[..., None] * z
+    arc = d + radius[:, None] * (s + n)
+    return jnp.concatenate([arc, b[None]]).transpose(1, 0, 2)
+
+
+def _check_points(points: Reference) -> int:
+    shape = points.position(0.0).shape
+    if len(shape) != 2 or shape[1] != 3:
+        raise ValueError(f"points: got shape {shape}, expected (n, 3), one exit point per cable")
+    return shape[0]

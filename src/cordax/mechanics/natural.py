@@ -1,0 +1,162 @@
+"""Rigid bodies in natural coordinates: two points and two vectors, and a constant mass matrix.
+
+Notation of Piva, Richiedei and Trevisani, "Using differential-algebraic equations and natural
+coordinates for modelling and simulating cable-driven parallel robots" (2024), after García de Jalón
+and Bayo: `q = (r_i, r_j, v_i, v_j)`, `X = [r_j - r_i, v_i, v_j]` with columns fixed in the body. Any
+point of the body is linear in q.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from ..math.linalg import inverse3
+from .checks import known_values, require, require_finite, require_positive, require_shape
+
+
+class NaturalBody(eqx.Module):
+    """A rigid body, in its own axes: `mass` [kg], `inertia` about the centre of mass (3, 3) [kg m^2],
+    `centre` of mass (3,) [m], and the points and vectors that carry it: `r_i`, `r_j` [m], `v_i`, `v_j`
+    (3,) each. The vectors need not be orthogonal, nor of unit length, nor right-handed."""
+
+    mass: Float[Array, ""] = float_field()
+    inertia: Float[Array, "3 3"] = float_field()
+    centre: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    r_i: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    r_j: Float[Array, " 3"] = float_field(default=(1.0, 0.0, 0.0))
+    v_i: Float[Array, " 3"] = float_field(default=(0.0, 1.0, 0.0))
+    v_j: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
+
+    def __check_init__(self):
+        require_positive("mass", self.mass)
+        require_shape("inertia", self.inertia, (3, 3))
+        for name in ("centre", "r_i", "r_j", "v_i", "v_j"):
+            require_shape(name, getattr(self, name), (3,))
+            require_finite(name, getattr(self, name))
+        _check_inertia(self.inertia)
+        basis = known_values(self.local_axes)
+        if basis is not None:
+            volume = abs(np.linalg.det(basis / np.linalg.norm(basis, axis=0)))
+            independent = "r_j - r_i, v_i and v_j that do not lie in one plane"
+            require(bool(volume > 1e-6), "r_j, v_i, v_j", basis.T, independent)
+
+    # --- geometry
+    @property
+    def local_axes(self) -> Float[Array, "3 3"]:
+        """X in the axes of the body, shape (3, 3)."""
+        return jnp.stack([self.r_j - self.r_i, self.v_i, self.v_j], axis=1)
+
+    def weights(self, point) -> Float[Array, "... 4"]:
+        """What `r_i, r_j, v_i, v_j` contribute to a body point given in its axes, shape (..., 3)."""
+        c = (jnp.asarray(point) - self.r_i) @ inverse3(self.local_axes).T
+        return jnp.concatenate([1.0 - c[..., :1], c], axis=-1)
+
+    def rotation(self, q) -> Float[Array, "3 3"]:
+        """Body axes in the world's, `R = X Xb^-1`."""
+        return axes(q) @ inverse3(self.local_axes)
+
+    def angular_velocity(self, q, v) -> Float[Array, " 3"]:
+        """In world axes [rad/s]: half the sum of `y_k x dx_k/dt`, with y_k the rows of X^-1."""
+        y, dx = inverse3(axes(q)), axes(v).T
+        return 0.5 * jnp.sum(jnp.cross(y, dx), axis=0)
+
+    def coordinates(self, position, rotation, velocity=None, angular_velocity=None):
+        """`q` and `v`, shape (12,) each, from the position of the body's origin [m], its axes (3, 3),
+        the velocity of the origin [m/s] and the angular velocity [rad/s], both in world axes."""
+        R, p = jnp.asarray(rotation), jnp.asarray(position)
+        arms = jnp.stack([self.r_i, self.r_j, self.v_i, self.v_j]) @ R.T
+        point = jnp.array([1.0, 1.0, 0.0, 0.0])[:, None]
+        velocity = jnp.zeros(3) if velocity is None else jnp.asarray(velocity)
+        spin = jnp.zeros(3) if angular_velocity is None else jnp.asarray(angular_velocity)
+        q = arms + point * p
+        v = jnp.cross(spin, arms) + point * velocity
+        return q.reshape(12), v.reshape(12)
+
+    # --- mechanics
+    @property
+    def mass_weights(self) -> Float[Array, "4 4"]:
+        """K of the constant mass matrix `kron(K, 1)`: eqs. (9)-(13)."""
+        m, a, Z = self.mass, self.weights(self.centre)[1:], self.second_moment
+        Z = Z + m * jnp.outer(a, a)
+        corner = m - 2.0 * m * a[0] + Z[0, 0]
+        edge = m * a - Z[0]
+        # the coordinates are (r_i, r_j, ...) while x_1 = r_j - r_i
+        return jnp.concatenate(
+            [
+                jnp.concatenate([corner[None], edge])[None],
+                jnp.concatenate([edge[:, None], Z], axis=1),
+            ]
+        )
+
+    @property
+    def second_moment(self) -> Float[Array, "3 3"]:
+        """Of the mass about its centre, in the basis of the body: `Xb^-1 (tr(J)/2 - J) Xb^-T`."""
+        inverse = inverse3(self.local_axes)
+        E = 0.5 * jnp.trace(self.inertia) * jnp.eye(3) - self.inertia
+        return inverse @ E @ inverse.T
+
+    @property
+    def gram(self) -> Float[Array, "3 3"]:
+        """The products of the columns of X, which stay as they are."""
+        return self.local_axes.T @ self.local_axes
+
+    def constraint(self, q) -> Float[Array, " 6"]:
+        """Eq. (14): the columns of X keep their lengths and angles."""
+        return rigidity(q, self.gram)
+
+
+def axes(q) -> Float[Array, "3 3"]:
+    """X of natural coordinates (or its rate, of their velocities), columns fixed in the body."""
+    r_i, r_j, v_i, v_j = q.reshape(4, 3)
+    return jnp.stack([r_j - r_i, v_i, v_j], axis=1)
+
+
+#: order of the rigidity constraints as pairs of columns of X = [l, v_i, v_j]: |l|^2, |v_j|^2,
+#: |v_i|^2, l.v_j, l.v_i, v_i.v_j
+PAIRS = ((0, 0), (2, 2), (1, 1), (0, 2), (0, 1), (1, 2))
+_ROWS, _COLUMNS = (np.array(side) for side in zip(*PAIRS, strict=True))
+
+
+def rigidity(q, gram) -> Float[Array, " 6"]:
+    """The products of the columns of X less their reference values, in the order of `PAIRS`."""
+    X = axes(q)
+    return jnp.sum(X[:, _ROWS] * X[:, _COLUMNS], axis=0) - gram[_ROWS, _COLUMNS]
+
+
+def point_force(weights, force) -> Float[Array, " 12"]:
+    """Generalised force of a force (3,) [N] in world axes at a body point of given weights (4,)."""
+    return (weights[:, None] * force).reshape(12)
+
+
+def torque_force(q, torque) -> Float[Array, " 12"]:
+    """Generalised force of a torque (3,) [N m] in world axes: `T x y_k / 2` on column k of X."""
+    y = inverse3(axes(q))
+    on_axes = 0.5 * jnp.cross(torque, y)
+    return jnp.concatenate([-on_axes[:1], on_axes]).reshape(12)
+
+
+def box_inertia(mass, size) -> np.ndarray:
+    """Inertia (3, 3) [kg m^2] about its centre of a uniform box of edges `size` (3,) [m]."""
+    x, y, z = (float(edge) ** 2 for edge in size)
+    return float(mass) / 12.0 * np.diag([y + z, x + z, x + y])
+
+
+def _check_inertia(inertia) -> None:
+    J = known_values(inertia)
+    if J is None:
+        return
+    require(bool(np.all(np.isfinite(J))), "inertia", J, "finite values")
+    symmetric = np.allclose(J, J.T, rtol=1e-9, atol=1e-12 * np.abs(J).max())
+    require(symmetric, "inertia", J, "a symmetric matrix")
+    spread = np.linalg.eigvalsh(0.5 * np.trace(J) * np.eye(3) - J)
+    solid = bool(spread[0] > 1e-9 * spread[-1])
+    require(
+        solid,
+        "inertia",
+        J,
+        "that of a body with extent in all three directions (principal moments > 0, each less than "
+        "the sum of the others): the mass matrix of a body without thickness is singular",
+    )
+

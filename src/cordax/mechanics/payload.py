@@ -1,0 +1,70 @@
+"""A second body that a robot picks up, carries and puts down."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from .checks import require_known
+from .natural import NaturalBody, axes
+
+#: columns of the carrier's and of the payload's X whose products keep their orientation: crossed
+#: pairs, l.v_i, v_i.v_j and v_j.l. Equal pairs, as in eq. (20) of Piva et al. (2024), are stationary
+#: for parallel axes: their rows are then redundant.
+CROSSED = ((0, 1), (1, 2), (2, 0))
+EQUAL = ((0, 0), (2, 2), (1, 1))
+
+
+class Payload(eqx.Module):
+    """A rigid `body`, and what holds it: the ground, the platform, or nothing.
+
+    `joint` (3,) [m]: the point, in the payload's axes, at which it is held; `anchor`: the same point
+    as four weights on the platform's coordinates, or (3,) [m] in the world; `frame` (3, 3): the axes
+    of the ground it lies on; `products` (3,): what the crossed products of axes are kept at. The
+    last three are captured by `rest`, `join` and `free`."""
+
+    body: NaturalBody
+    joint: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    held_by: Literal["ground", "platform", "nothing"] = eqx.field(static=True, default="nothing")
+    anchor: Float[Array, " k"] | None = None
+    frame: Float[Array, "3 3"] | None = None
+    products: Float[Array, " 3"] | None = None
+    pairs: tuple[tuple[int, int], ...] = eqx.field(static=True, default=CROSSED)
+
+    def __check_init__(self):
+        require_known("held_by", self.held_by, ("ground", "platform", "nothing"))
+
+    def rest(self, q) -> "Payload":
+        """Lying on the ground as at the payload's coordinates `q` (12,)."""
+        frame = axes(q)
+        return self._held("ground", self.body.weights(self.joint) @ q.reshape(4, 3), frame, frame, q)
+
+    def join(self, platform: NaturalBody, q_platform, q) -> "Payload":
+        """Held by the platform as they now are."""
+        point = self.body.weights(self.joint) @ q.reshape(4, 3)
+        X = axes(q_platform)
+        c = jnp.linalg.solve(X, point - q_platform[:3])
+        weights = jnp.concatenate([1.0 - c[:1], c])
+        return self._held("platform", weights, None, X, q)
+
+    def free(self) -> "Payload":
+        """Held by nothing."""
+        return Payload(self.body, self.joint, "nothing", pairs=self.pairs)
+
+    def _held(self, by, anchor, frame, other, q):
+        products = self._products(other, axes(q))
+        return Payload(self.body, self.joint, by, anchor, frame, products, self.pairs)
+
+    def _products(self, other, own):
+        return jnp.stack([jnp.sum(other[:, i] * own[:, j]) for i, j in self.pairs])
+
+    def constraint(self, q_platform, q, weights) -> Float[Array, " 6"]:
+        """The joint and the orientation, of which none move; `weights` (4,) of the joint."""
+        point = weights @ q.reshape(4, 3)
+        if self.held_by == "platform":
+            other, anchor = axes(q_platform), self.anchor @ q_platform.reshape(4, 3)
+        else:
+            other, anchor = self.frame, self.anchor
+        return jnp.concatenate([point - anchor, self._products(other, axes(q)) - self.products])

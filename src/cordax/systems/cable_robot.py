@@ -1,0 +1,316 @@
+"""Cable-driven parallel robots: a platform on any number of cables, in natural coordinates.
+
+Model and notation of Piva, Richiedei and Trevisani, "Using differential-algebraic equations and
+natural coordinates for modelling and simulating cable-driven parallel robots" (2024), with its
+errors mended (docs/cable-robot.md). Coordinates `q = [platform 12, payload 12 if any, exits, drives]`,
+constraints `Phi = [cables, platform 6, payload 6, joint 6]`."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from ..math import rotations
+from ..math.materialise import materialise
+from ..mechanics import Scene, State, System
+from ..mechanics.cables import Cables, RigidCables
+from ..mechanics.checks import require, require_positive, require_shape
+from ..mechanics.constraints import ConstraintTerms
+from ..mechanics.drives import Drive
+from ..mechanics.exits import Exit, PulleyExit, SwivelPulleyExit
+from ..mechanics.natural import NaturalBody, point_force, torque_force
+from ..mechanics.payload import Payload
+from . import cable_robot_solve as structured
+
+
+class CableRobot(System):
+    """A platform hung or held by n cables.
+
+    - `platform`: its mass, inertia and natural basis;
+    - `attachments`: where the cables are fixed, in platform axes, shape (n, 3) [m];
+    - `exits`: where they leave the frame (`PointExit`, `PulleyExit`, `SwivelPulleyExit`,
+      `CarriageExit`);
+    - `drives`: what sets their lengths (`ProgrammedLengths`, `Winches`, `ServoWinches`);
+    - `cables`: `RigidCables()` (constraints; tensions are signed) or `ElasticCables(...)`;
+    - `position` (3,) [m] of the platform's origin and its axes `rotation` (3, 3) at the start;
+    - `linear_damping` [N s/m] at the centre of mass and `angular_damping` [N m s] of the platform;
+    - `payload`: a second body, if any, at `payload_position` (3,) [m] with the world's axes.
+
+    Inputs: those of the drives and exits, then a force [N] at the centre of mass of the platform and
+    a torque [N m], both in world axes."""
+
+    platform: NaturalBody
+    attachments: Float[Array, "n 3"] = float_field()
+    exits: Exit
+    drives: Drive
+    cables: Cables = eqx.field(default_factory=RigidCables)
+    position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    rotation: Float[Array, "3 3"] = float_field(
+        default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    )
+    linear_damping: Float[Array, ""] = float_field(default=0.0)
+    angular_damping: Float[Array, ""] = float_field(default=0.0)
+    gravity: Float[Array, ""] = float_field(default=9.81)
+    payload: Payload | None = None
+    payload_position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    constants: structured.Constants | None = None
+
+    default_integrator: ClassVar[str] = "rk4"
+    default_dt: ClassVar[float] = 1e-2
+
+    def __check_init__(self):
+        n = self.exits.n_cables
+        require_shape("attachments", self.attachments, (n, 3))
+        require(
+            self.drives.n_cables == n, "drives", f"{self.drives.n_cables} cables", f"{n}, as exits"
+        )
+        require_shape("position", self.position, (3,))
+        require_shape("rotation", self.rotation, (3, 3))
+        require_positive("linear_damping", self.linear_damping, zero_allowed=True)
+        require_positive("angular_damping", self.angular_damping, zero_allowed=True)
+
+    # --- names and layout
+    @property
+    def n_cables(self) -> int:
+        return self.attachments.shape[0]
+
+    @property
+    def coordinate_names(self):
+        n = self.n_cables
+        body = tuple(f"{point}_{c}" for point in ("r_i", "r_j", "v_i", "v_j") for c in "xyz")
+        load = tuple(f"payload_{name}" for name in body) if self.payload is not None else ()
+        owned = (*self.exits.coordinates, *self.drives.coordinates)
+        return (*body, *load, *(f"{name}_{i + 1}" for name in owned for i in range(n)))
+
+    @property
+    def input_names(self):
+        owned = (*self.drives.inputs, *self.exits.inputs)
+        wrench = tuple(f"{kind}_{c}" for kind in ("force", "torque") for c in "xyz")
+        return (*(f"{name}_{i + 1}" for name in owned for i in range(self.n_cables)), *wrench)
+
+    def split(self, q) -> structured.Parts:
+        """Coordinates (or velocities) of platform (12,), payload (12,) or None, exits (n, e) and
+        drives (n, e)."""
+        n, start = self.n_cables, 12 if self.payload is None else 24
+        middle = start + n * len(self.exits.coordinates)
+        return structured.Parts(
+            q[:12],
+            None if self.payload is None else q[12:24],
+            q[start:middle].reshape(-1, n).T,
+            q[middle:].reshape(-1, n).T,
+        )
+
+    def inputs(self, u):
+        """Inputs of drives (n, k), of exits (n, k), force (3,) and torque (3,)."""
+        n = self.n_cables
+        middle = n * len(self.drives.inputs)
+        end = middle + n * len(self.exits.inputs)
+        return u[:middle].reshape(-1, n).T, u[middle:end].reshape(-1, n).T, u[end:-3], u[-3:]
+
+    def prepare(self):
+        constants = structured.constants(self)
+        return eqx.tree_at(
+            lambda r: r.constants, self, constants, is_leaf=lambda x: x is None
+        )
+
+    def _constants(self) -> structured.Constants:
+        return structured.constants(self) if self.constants is None else self.constants
+
+    # --- equations
+    def mass_matrix(self, q):
+        c = self._constants()
+        eye = jnp.eye(3, dtype=q.dtype)
+        blocks = [jnp.kron(c.platform.mass_weights, eye)]
+        if c.payload is not None:
+            blocks.append(jnp.kron(c.payload.mass_weights, eye))
+        return jax.scipy.linalg.block_diag(*blocks, jnp.diag(c.own_inertia))
+
+    def mass_solve(self, q, B):
+        c, k = self._constants(), B.shape[1]
+        bodies = [c.platform] if c.payload is None else [c.platform, c.payload]
+        parts = [
+            jnp.einsum("ij,jck->ick", body.inverse_weights, B[12 * i : 12 * i + 12].reshape(4, 3, k))
+            for i, body in enumerate(bodies)
+        ]
+        own = B[12 * len(bodies) :] / c.own_inertia[:, None]
+        return jnp.concatenate([*(part.reshape(12, k) for part in parts), own])
+
+    def force(self, t, q, v, u):
+        c = self._constants()
+        parts, rates = self.split(q), self.split(v)
+        drive_input, exit_input, force, torque = self.inputs(u)
+        weights = c.platform.centre
+        weight = jnp.stack([0.0 * self.gravity, 0.0 * self.gravity, -self.gravity])
+        speed = weights @ rates.platform.reshape(4, 3)
+        spin = self.platform.angular_velocity(parts.platform, rates.platform)
+        pull = self.platform.mass * weight + force - self.linear_damping * speed
+        f = [
+            point_force(weights, pull)
+            + torque_force(parts.platform, torque - self.angular_damping * spin)
+        ]
+        if self.payload is not None:
+            f.append(point_force(c.payload.centre, self.payload.body.mass * weight))
+        f_exit = self.exits.force(t, parts.exits, rates.exits, exit_input)
+        f_drive = self.drives.force(t, parts.drives, rates.drives, drive_input)
+        if not self.cables.rigid:
+            cable = structured.cable_terms(self, c, t, parts, rates)
+            T = self.cables.tension(cable.length - cable.wound, cable.stretch_rate)
+            along = T / (2.0 * cable.length)
+            f[0] = f[0] - structured.at_points(c.attachments, along[:, None] * cable.gradient)
+            f_exit = f_exit - along[:, None] * cable.by_exit
+            # the drum feels the cable through l alone: d(-l^2)/dy = by_drive, so T dl/dy is
+            f_drive = f_drive - (T / (2.0 * cable.wound))[:, None] * cable.by_drive
+        return jnp.concatenate([*f, f_exit.T.reshape(-1), f_drive.T.reshape(-1)])
+
+    def constraint(self, t, q):
+        c, parts = self._constants(), self.split(q)
+        rows = []
+        if self.cables.rigid:
+            b = c.attachments @ parts.platform.reshape(4, 3)
+            L = self.exits.length(t, b, parts.exits)
+            rows.append(L**2 - self.drives.length(t, parts.drives) ** 2)
+        rows.append(structured.rigidity(parts.platform, c.platform.gram))
+        if self.payload is not None:
+            rows.append(structured.rigidity(parts.payload, c.payload.gram))
+            if self.payload.held_by != "nothing":
+                rows.append(
+                    self.payload.constraint(parts.platform, parts.payload, c.joint)
+                )
+        return jnp.concatenate(rows)
+
+    def constraint_terms(self, t, q, v) -> ConstraintTerms:
+        return structured.constraint_terms(self, self._constants(), t, q, v)
+
+    def constrained_acceleration(self, t, q, v, u, stabilisation):
+        if self.payload is not None:
+            return super().constrained_acceleration(t, q, v, u, stabilisation)
+        return structured.acceleration(self, self._constants(), t, q, v, u, stabilisation)
+
+    def potential_energy(self, q):
+        c, parts = self._constants(), self.split(q)
+        height = c.platform.centre @ parts.platform.reshape(4, 3)[:, 2]
+        energy = self.platform.mass * self.gravity * height
+        if self.payload is not None:
+            height = c.payload.centre @ parts.payload.reshape(4, 3)[:, 2]
+            energy = energy + self.payload.body.mass * self.gravity * height
+        if not self.cables.rigid:
+            b = c.attachments @ parts.platform.reshape(4, 3)
+            L = self.exits.length(0.0, b, parts.exits)
+            energy = energy + jnp.sum(self.cables.energy(L - self.drives.length(0.0, parts.drives)))
+        return energy
+
+    def valid(self, t, q, v):
+        parts = self.split(q)
+        b = self._constants().attachments @ parts.platform.reshape(4, 3)
+        return jnp.all(self.exits.reach(t, b, parts.exits) > 0)
+
+    # --- states
+    def state_at(
+        self, position=None, rotation=None, velocity=None, angular_velocity=None, t: float = 0.0
+    ) -> State:
+        """The state with the platform's origin at a position (3,) [m], with axes (3, 3), velocity of
+        the origin (3,) [m/s] and angular velocity (3,) [rad/s] in world axes; exits and drums follow.
+        Defaults: those of the machine, at rest."""
+        position = self.position if position is None else position
+        rotation = self.rotation if rotation is None else rotation
+        q, v = self.platform.coordinates(position, rotation, velocity, angular_velocity)
+        weights = self.platform.weights(self.attachments)
+        b, b_rate = weights @ q.reshape(4, 3), weights @ v.reshape(4, 3)
+        t = jnp.asarray(t, q.dtype)
+        y, y_rate = self.exits.start(t, b, b_rate)
+        length, rate = jax.jvp(
+            self.exits.length, (t, b, y), (jnp.ones_like(t), b_rate, y_rate)
+        )
+        z, z_rate = self.drives.start(t, length, rate)
+        qs, vs = [q], [v]
+        if self.payload is not None:
+            qs.append(self.payload.body.coordinates(self.payload_position, jnp.eye(3))[0])
+            vs.append(jnp.zeros(12, q.dtype))
+        qs += [y.T.reshape(-1), z.T.reshape(-1)]
+        vs += [y_rate.T.reshape(-1), z_rate.T.reshape(-1)]
+        return State(jnp.concatenate(qs), jnp.concatenate(vs))
+
+    def default_state(self):
+        return self.state_at()
+
+    def with_payload(self, body: NaturalBody, position, joint=(0.0, 0.0, 0.0)) -> "CableRobot":
+        """This robot and a payload resting on the ground, its origin at `position` (3,) [m]."""
+        q = body.coordinates(jnp.asarray(position, dtype=float), jnp.eye(3))[0]
+        load = Payload(body, joint).rest(q)
+        robot = eqx.tree_at(lambda r: r.payload, self, load, is_leaf=lambda x: x is None)
+        return eqx.tree_at(lambda r: r.payload_position, robot, jnp.asarray(position, dtype=float))
+
+    def pick(self, state: State) -> "CableRobot":
+        """This robot holding its payload as both now are: a phase of `simulate`."""
+        parts = self.split(state.q)
+        return self._holding(self._load().join(self.platform, parts.platform, parts.payload))
+
+    def place(self, state: State) -> "CableRobot":
+        """This robot with its payload on the ground where it now is: a phase of `simulate`."""
+        return self._holding(self._load().rest(self.split(state.q).payload))
+
+    def drop(self, state: State) -> "CableRobot":
+        """This robot with its payload let go: a phase of `simulate`."""
+        return self._holding(self._load().free())
+
+    def _load(self) -> Payload:
+        require(self.payload is not None, "payload", None, "a robot `with_payload`")
+        assert self.payload is not None
+        return self.payload
+
+    def _holding(self, payload: Payload) -> "CableRobot":
+        return eqx.tree_at(lambda r: r.payload, self, payload)
+
+    # --- what people look at
+    def outputs(self, t, q, v, u, multipliers):
+        c = self._constants()
+        parts, rates = self.split(q), self.split(v)
+        cable = structured.cable_terms(self, c, t, parts, rates)
+        if self.cables.rigid:
+            tension = 2.0 * cable.length * multipliers[: self.n_cables]
+        else:
+            tension = self.cables.tension(cable.length - cable.wound, cable.stretch_rate)
+        R = self.platform.rotation(parts.platform)
+        out = {
+            "position": c.platform.centre @ parts.platform.reshape(4, 3),
+            "quaternion": rotations.from_matrix(R),
+            "euler": rotations.euler_zyx(R),
+            "velocity": c.platform.centre @ rates.platform.reshape(4, 3),
+            "angular_velocity": self.platform.angular_velocity(parts.platform, rates.platform),
+            "tension": tension,
+            "length": cable.length,
+        }
+        if isinstance(self.exits, PulleyExit):
+            out["swivel"] = self.exits.swivel(t, c.attachments @ parts.platform.reshape(4, 3))
+        elif isinstance(self.exits, SwivelPulleyExit):
+            out["swivel"] = parts.exits[:, 0]
+        if "theta" in self.drives.coordinates:
+            out["theta"] = parts.drives[:, 0]
+        if self.payload is not None:
+            out["payload_position"] = c.payload.centre @ parts.payload.reshape(4, 3)
+        return out
+
+    def warnings(self, outputs):
+        """`cable_pushes`: a rigid cable carries less than nothing; later states are unphysical."""
+        if not self.cables.rigid:
+            return {}
+        return {"cable_pushes": outputs["tension"] < -self.cables.push_threshold}
+
+    def geometry(self, t, q):
+        c, parts = self._constants(), self.split(q)
+        b = c.attachments @ parts.platform.reshape(4, 3)
+        lines = {
+            "cable": self.exits.path(t, b, parts.exits, 12),
+            "body": b[structured.outline(self.attachments)][None],
+        }
+        points = {"exit": self.exits.points.position(t), "joint": b}
+        points["centre"] = (c.platform.centre @ parts.platform.reshape(4, 3))[None]
+        if self.payload is not None:
+            points["payload"] = (c.payload.centre @ parts.payload.reshape(4, 3))[None]
+        return Scene(lines=lines, points=points)
+
+
+__all__ = ["CableRobot"]
