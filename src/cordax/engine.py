@@ -15,6 +15,7 @@ from .integrators import Diffrax, Integrator
 from .loops import each, loop
 from .mechanics import Controller, State
 from .mechanics.checks import require, require_shape
+from .mechanics.constraints import rank_margin
 from .trajectory import Trajectory
 
 
@@ -28,6 +29,11 @@ class Run(eqx.Module):
     save_every: int = eqx.field(static=True)
     #: steps between two calls of a sampled controller; 0: not sampled
     hold: int = eqx.field(static=True)
+
+    def prepared(self) -> "Run":
+        """The same with what is constant along the run computed once."""
+        machine = self.dynamics.system.prepare()
+        return eqx.tree_at(lambda run: run.dynamics.system, self, machine)
 
 
 class _HeldInput(eqx.Module):
@@ -44,7 +50,12 @@ class _ContinuousInput(eqx.Module):
         return self.controller(t, State(q, v), ())[0]
 
 
-GOOD, _NONFINITE, _RUNAWAY, _UNSOLVED = range(4)
+GOOD, _NONFINITE, _RUNAWAY, _UNSOLVED, _DRIFTED, _SINGULAR = range(6)
+
+#: largest |Phi| of a run that counts as one
+MAX_DRIFT = 1e-3
+#: smallest eigenvalue of the scaled Phi_q M^-1 Phi_q^T below which rows count as redundant
+REDUNDANT = 1e-11
 
 
 @eqx.filter_jit
@@ -60,6 +71,7 @@ def _integrate(run: Run, state, memory, status, t0, dt, n_saves: int):
 def _start(run: Run, state, memory, status, t0):
     """What the time loop carries: state, memory, held inputs, the integrator's own and status."""
     _check_inputs(run, state, memory, t0)
+    run = run.prepared()
     u = _ContinuousInput(run.controller)
     held = None
     if run.hold:
@@ -71,6 +83,7 @@ def _start(run: Run, state, memory, status, t0):
 def _blocks(run: Run, start, first, t0, dt, n_saves: int):
     """`n_saves` blocks of steps, from block `first` of the phase, then outputs. Returns the
     trajectory, which includes the start, and what the next block needs."""
+    unprepared, run = run.dynamics.system, run.prepared()
     system = run.dynamics.system
     continuous = _ContinuousInput(run.controller)
 
@@ -107,11 +120,15 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
         else:
             indices = j * run.save_every + jnp.arange(run.save_every)
             carry, _ = jax.lax.scan(step, carry, indices)
-        return carry, carry[:3]
+        return carry, keep(carry)
+
+    def keep(carry):
+        state, memory, held, inner, _ = carry
+        return state, memory, held, run.integrator.record(inner)
 
     end, stored = loop(block, start, n_saves, run.adjoint)
     prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
-    states, memories, helds = jax.tree.map(prepend, start[:3], stored)
+    states, memories, helds, records = jax.tree.map(prepend, keep(start), stored)
     k = first + jnp.arange(n_saves + 1)
     t = t0 + k * (run.save_every * dt)
 
@@ -120,11 +137,17 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
         return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held)
 
     u = each(inputs, k, t, states, memories, helds)
-    return _trajectory(run.dynamics, t, states, u, *end[-1]), end
+    trajectory = _trajectory(run, unprepared, t, states, u, records, *end[-1])
+    events = run.integrator.events(end[3])
+    return eqx.tree_at(lambda x: x.events, trajectory, events, is_leaf=_is_none), end
+
+
+_is_none = lambda x: x is None
 
 
 def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
     assert isinstance(run.integrator, Diffrax)
+    unprepared, run = run.dynamics.system, run.prepared()
     require(
         run.hold == 0,
         "control",
@@ -151,7 +174,7 @@ def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
     row = jnp.minimum(jnp.arange(n_saves + 1), last_good)
     states = State(q[row], v[row])
     inputs = jax.vmap(lambda t, s: run.controller(t, s, ())[0])(t, states)
-    trajectory = _trajectory(run.dynamics, t, states, inputs, code, failure)
+    trajectory = _trajectory(run, unprepared, t, states, inputs, (), code, failure)
     # Where diffrax gave up, states are missing; its reason says more than that they are.
     ended = RESULTS.promote(result)
     merged = RESULTS.where(
@@ -161,31 +184,58 @@ def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
     return trajectory, jax.tree.map(lambda x: x[-1], states), (), (code, failure)
 
 
-def _trajectory(dynamics: Dynamics, t, states, u, code, failure) -> Trajectory:
-    """Outputs and warnings of the stored states."""
-    system = dynamics.system
+def _trajectory(run: Run, system, t, states, u, records, code, failure) -> Trajectory:
+    """Outputs, warnings and constraint errors of the stored states; `system` as the user gave
+    it."""
+    dynamics, integrator = run.dynamics, run.integrator
+    machine = dynamics.system
+    constrained = machine.n_constraints > 0
 
-    def look(t, q, v, u):
-        multipliers = dynamics.multipliers(t, q, v, u) if has_constraints else jnp.zeros(0, q.dtype)
-        outputs = system.outputs(t, q, v, u, multipliers)
-        bad = {name: jnp.any(x) for name, x in system.warnings(outputs).items()}
-        return multipliers, outputs, bad
+    def look(t, q, v, u, record):
+        if constrained:
+            multipliers = integrator.multipliers(dynamics, record, t, q, v, u)
+            drift = jnp.max(jnp.abs(integrator.violation(dynamics, record, t, q)))
+        else:
+            multipliers, drift = jnp.zeros(0, q.dtype), jnp.zeros((), q.dtype)
+        outputs = machine.outputs(t, q, v, u, multipliers)
+        bad = {name: jnp.any(x) for name, x in machine.warnings(outputs).items()}
+        return multipliers, drift, outputs, bad
 
-    has_constraints = jax.eval_shape(system.constraint, t[0], states.q[0]).shape[0] > 0
-    multipliers, outputs, bad = each(look, t, states.q, states.v, u)
+    multipliers, drift, outputs, bad = each(look, t, states.q, states.v, u, records)
     within = t < failure
     first = lambda b: jnp.where(jnp.any(b & within), t[jnp.argmax(b & within)], jnp.inf)
+    warnings = {name: first(b) for name, b in bad.items()}
+    if constrained:
+        code, failure = _judge_constraints(dynamics, t, states, first(drift > MAX_DRIFT), code, failure)
     result: Any = RESULTS.successful
     for value, name in (
         (_NONFINITE, "nonfinite_state"),
         (_RUNAWAY, "runaway_state"),
         (_UNSOLVED, "newton_not_converged"),
+        (_DRIFTED, "constraint_drift"),
+        (_SINGULAR, "singular_constraints"),
     ):
         result = RESULTS.where(code == value, getattr(RESULTS, name), result)
-    warnings = {name: first(b) for name, b in bad.items()}
     return Trajectory(
-        t, states.q, states.v, u, multipliers, outputs, warnings, result, failure, system
+        t, states.q, states.v, u, multipliers, drift, outputs, warnings, result, failure, system
     )
+
+
+def _judge_constraints(dynamics: Dynamics, t, states, drifted, code, failure):
+    """Whether constraints explain how a run ended: drift, or, where steps had no solution, rows
+    that have become redundant in the last good state."""
+    last = jax.tree.map(lambda x: x[-1], states)
+    unsolved = (code == _NONFINITE) | (code == _UNSOLVED)
+    margin = jax.lax.cond(
+        unsolved,
+        lambda: rank_margin(dynamics.system, t[-1], last.q),
+        lambda: jnp.ones((), last.q.dtype),
+    )
+    # a margin that is not a number means that even a diagonal entry has vanished
+    singular = unsolved & ~(margin > REDUNDANT)
+    code = jnp.where(singular, _SINGULAR, code)
+    late = (code == GOOD) & jnp.isfinite(drifted)
+    return jnp.where(late, _DRIFTED, code), jnp.where(late, drifted, failure)
 
 
 def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
@@ -231,13 +281,28 @@ def join(parts: list[Trajectory]) -> Trajectory:
         arrays(lambda p: p.q),
         arrays(lambda p: p.v),
         arrays(lambda p: p.u),
-        arrays(lambda p: p.multipliers),
+        _padded(parts),
+        arrays(lambda p: p.violation),
         outputs,
         warnings,
         result,
         failure,
         last.system,
+        _all_events(parts),
     )
+
+
+def _padded(parts: list[Trajectory]):
+    """Multipliers end to end; a phase with fewer constraints than another has zeros for the rest."""
+    rows = max(p.multipliers.shape[-1] for p in parts)
+    wide = [jnp.pad(p.multipliers, ((0, 0), (0, rows - p.multipliers.shape[-1]))) for p in parts]
+    return jnp.concatenate([w[:-1] for w in wide[:-1]] + [wide[-1]])
+
+
+def _all_events(parts: list[Trajectory]):
+    if any(p.events is None for p in parts):
+        return None
+    return jax.tree.map(lambda *xs: jnp.concatenate(xs), *(p.events for p in parts))
 
 
 def _check_inputs(run: Run, state, memory, t) -> None:

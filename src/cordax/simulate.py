@@ -13,7 +13,8 @@ from jax.core import Tracer
 from ._precision import as_float_array, warn_if_single
 from ._results import RESULTS
 from .engine import GOOD, Run, advance, join
-from .formulations import Dynamics, Formulation, Minimal
+from .consistency import check_start
+from .formulations import Baumgarte, Dynamics, Formulation, Index3, Minimal
 from .integrators import BY_NAME, Integrator
 from .loops import ADJOINTS
 from .mechanics import Controller, State, System, as_controller
@@ -48,13 +49,16 @@ def simulate(
     **Arguments:**
 
     - `system`: the machine, or a list of phases `[(system_a, t_switch), (system_b, t_end)]` with
-      times [s].
+      times [s]; a phase after the first may be a function from the state at the switch to the
+      machine (`robot.pick`). Where constraints are new, velocities jump so that momentum is
+      conserved.
     - `state0`: the start; the machine's `default_state()` if not given.
     - `duration`: simulated time [s], a whole number of steps; not given with phases.
     - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step
       tried, and saves are `save_every * dt` apart.
     - `integrator`: an integrator or its name; the machine's default if not given.
-    - `formulation`: how constraints are treated; `Minimal()` if not given.
+    - `formulation`: how constraints are treated; if not given `Minimal()` for machines without
+      them, `Index3()` for integrators that solve them, else `Baumgarte()`.
     - `control`: a `Controller`, a function `(t, state) -> u`, constant inputs of shape (n_u,), or
       None for zero inputs.
     - `save_every`: store every n-th step. Outputs are computed for stored states only.
@@ -75,13 +79,16 @@ def simulate(
     state = machine.default_state() if state0 is None else state0
     require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
     integrator = _resolve_integrator(integrator, machine)
-    formulation = Minimal() if formulation is None else formulation
+    formulation = _default_formulation(machine, integrator) if formulation is None else formulation
     warn_if_single(state.q.dtype, type(machine).__name__)
 
     parts, time, memory = [], t0, None
     status = jnp.asarray(GOOD), jnp.asarray(jnp.inf, as_float_array(t0).dtype)
-    for machine, end in phases:
+    for number, (phase, end) in enumerate(phases):
+        machine = phase if isinstance(phase, System) else _phase_machine(phase, state)
         _check_state(machine, state)
+        if number == 0:
+            check_start(machine, state, as_float_array(time))
         dynamics = Dynamics(machine, formulation)
         formulation.check(machine)
         integrator.check(dynamics)
@@ -90,7 +97,8 @@ def simulate(
         run = Run(
             dynamics, integrator, controller, adjoint, save_every, _hold(controller, memory, dt)
         )
-        state = formulation.enter(machine, as_float_array(time), state)
+        if number > 0:
+            state = formulation.enter(machine, as_float_array(time), state)
         n_saves = round((end - time) / dt) // save_every
         part, state, memory, status = advance(
             run, state, memory, status, time, dt, n_saves, progress
@@ -99,6 +107,18 @@ def simulate(
         time = end
     trajectory = parts[0] if len(parts) == 1 else join(parts)
     return _raise_failure(trajectory, dt, integrator) if throw else trajectory
+
+
+def _default_formulation(machine: System, integrator: Integrator) -> Formulation:
+    if machine.n_constraints == 0:
+        return Minimal()
+    return Index3() if integrator.solves_constraints == "needed" else Baumgarte()
+
+
+def _phase_machine(phase, state: State) -> System:
+    machine = phase(state)
+    require(isinstance(machine, System), "system", machine, "a phase function to return a System")
+    return machine
 
 
 def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
@@ -126,9 +146,10 @@ def _phases(system, duration, t0) -> list[tuple[System, float]]:
         return [(system, t0 + duration)]  # pyright: ignore
     require(duration is None, "duration", duration, "None when phases give the times")
     phases = list(system) if isinstance(system, Sequence) else []
-    pair = lambda p: isinstance(p, Sequence) and len(p) == 2 and isinstance(p[0], System)
-    ok = bool(phases) and all(pair(p) and _is_number(p[1]) for p in phases)
-    require(ok, "system", system, "a System or a list of (System, end time)")
+    pair = lambda p: isinstance(p, Sequence) and len(p) == 2 and _is_number(p[1])
+    ok = bool(phases) and all(pair(p) and (isinstance(p[0], System) or callable(p[0])) for p in phases)
+    require(ok, "system", system, "a System or a list of (System or function of State, end time)")
+    require(isinstance(phases[0][0], System), "system", phases[0][0], "a System as first phase")
     times = [t0, *(end for _, end in phases)]
     require(
         all(a < b for a, b in itertools.pairwise(times)),

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from ._files import replacing
 from ._results import RESULTS
+from .integrators.events import Events
 from .mechanics import System
 
 
@@ -17,22 +18,24 @@ class Trajectory(eqx.Module):
     """Stored instants of a run. Arrays have a leading time axis of length k; in a batch, one more
     before it.
 
-    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m);
+    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m); `violation` largest |Phi| (k,);
     `outputs` named quantities of the machine (k, ...); `warnings` the first stored time [s] at
     which each named condition of the machine held, inf if never; `result` how the run ended and
     `failure_time` [s] the end of the step at which it failed (inf if it did not; later states
-    repeat the last good one)."""
+    repeat the last good one); `events` what happened between steps, where the integrator looks."""
 
     t: Float[Array, " k"]
     q: Float[Array, "k n_q"]
     v: Float[Array, "k n_v"]
     u: Float[Array, "k n_u"]
     multipliers: Float[Array, "k m"]
+    violation: Float[Array, " k"]
     outputs: dict[str, Float[Array, "k ..."]]
     warnings: dict[str, Float[Array, ""]]
     result: RESULTS
     failure_time: Float[Array, ""]
     system: System | None
+    events: Events | None = None
 
     def __getitem__(self, name: str):
         """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` +
@@ -70,11 +73,9 @@ class Trajectory(eqx.Module):
         return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
 
     def drift(self) -> Float[Array, " k"]:
-        """Largest constraint violation at each instant, shape (k,); zero for machines without
-        constraints."""
-        system = self._known_system("drift")
-        phi = jax.vmap(system.constraint)(self.t, self.q)
-        return jax.numpy.max(jax.numpy.abs(phi), axis=1, initial=0.0)
+        """Largest constraint violation |Phi| at each instant, shape (k,); zero for machines without
+        constraints. One-sided constraints that have let go count only where they are exceeded."""
+        return self.violation
 
     def summary(self) -> str:
         """What happened, in a few lines."""
@@ -174,4 +175,4 @@ class Trajectory(eqx.Module):
 
 
 _RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
-_ARRAYS = ("t", "q", "v", "u", "multipliers", "failure_time")
+_ARRAYS = ("t", "q", "v", "u", "multipliers", "violation", "failure_time")

@@ -2,6 +2,7 @@
 
 from .computed_torque import ComputedTorque
 from .pid import PID
+from .pulses import Pulses
 from .recorded import RecordedInput
 from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Sinusoid
 from .tension import MeanTension, MinimumTension, TensionDistribution
@@ -13,6 +14,7 @@ __all__ = [
     "Hermite",
     "MeanTension",
     "MinimumTension",
+    "Pulses",
     "Quintic",
     "RaisedCosine",
     "RecordedInput",

@@ -2,12 +2,15 @@
 
 from .base import Integrator
 from .diffrax import Diffrax
+from .events import Events
 from .explicit_euler import ExplicitEuler
+from .generalised_alpha import GeneralisedAlpha
 from .implicit import ImplicitEuler, ImplicitMidpoint
 from .linearly_implicit_euler import LinearlyImplicitEuler
 from .rk4 import RK4
 from .rosenbrock import Rosenbrock2
 from .splitting import ForestRuth4, StormerVerlet, Suzuki4, SymplecticEuler
+from .unilateral import Unilateral
 from .zhai import Zhai
 
 #: the fixed-step methods by the name used on the command line and by machines for their default
@@ -23,14 +26,18 @@ BY_NAME: dict[str, type[Integrator]] = {
     "rosenbrock_2": Rosenbrock2,
     "implicit_euler": ImplicitEuler,
     "implicit_midpoint": ImplicitMidpoint,
+    "generalised_alpha": GeneralisedAlpha,
+    "unilateral": Unilateral,
 }
 
 __all__ = [
     "BY_NAME",
     "RK4",
     "Diffrax",
+    "Events",
     "ExplicitEuler",
     "ForestRuth4",
+    "GeneralisedAlpha",
     "ImplicitEuler",
     "ImplicitMidpoint",
     "Integrator",
@@ -39,5 +46,6 @@ __all__ = [
     "StormerVerlet",
     "Suzuki4",
     "SymplecticEuler",
+    "Unilateral",
     "Zhai",
 ]

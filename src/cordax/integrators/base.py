@@ -4,10 +4,10 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from .._types import InputFunction
-from ..formulations import Dynamics
+from ..formulations import Dynamics, Index3
 from ..mechanics import State
 
 
@@ -30,11 +30,26 @@ class Integrator(eqx.Module):
     explicit: ClassVar[bool]
     #: largest stable omega*dt on the undamped oscillator; 0: unstable at every step, inf: at none
     oscillator_limit: ClassVar[float] = math.inf
+    #: "none", "allowed" or "needed": whether the method solves constraints kept by `Index3`
+    solves_constraints: ClassVar[str] = "none"
     #: whether order or structure is lost where the acceleration depends on velocity
     needs_separable: ClassVar[bool] = False
 
     def check(self, dynamics: Dynamics) -> None:
         """Raise `ValueError`, naming both, if this method does not fit the machine."""
+        kept = isinstance(dynamics.formulation, Index3)
+        mine, given = type(self).__name__, type(dynamics.formulation).__name__
+        if kept and self.solves_constraints == "none":
+            raise ValueError(
+                f"integrator: {mine} integrates accelerations, but {given} leaves the constraints "
+                "to the integrator; use GeneralisedAlpha or LinearlyImplicitEuler, or Baumgarte as "
+                "formulation"
+            )
+        if not kept and self.solves_constraints == "needed":
+            raise ValueError(
+                f"integrator: {mine} solves the constraints itself; got formulation {given}, "
+                "expected Index3"
+            )
         if self.needs_separable and not dynamics.system.separable:
             raise ValueError(
                 f"integrator: {type(self).__name__} integrates machines whose acceleration "
@@ -51,6 +66,22 @@ class Integrator(eqx.Module):
     def step(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction, carry) -> Step:
         """From `state` at `t` to the state at `t + dt`."""
         raise NotImplementedError
+
+    def record(self, carry) -> Any:
+        """What of `carry` belongs to a stored state, for `multipliers`."""
+        return ()
+
+    def multipliers(self, dynamics: Dynamics, record, t, q, v, u) -> Float[Array, " m"]:
+        """Of a stored state, shape (m,)."""
+        return dynamics.multipliers(t, q, v, u)
+
+    def violation(self, dynamics: Dynamics, record, t, q) -> Float[Array, " m"]:
+        """Constraint errors of a stored state, shape (m,)."""
+        return dynamics.system.constraint(t, q)
+
+    def events(self, carry) -> Any:
+        """What happened between steps, if the method looks for it; None otherwise."""
+        return None
 
     def growth(self, eigenvalue_dt: complex) -> float:
         """Modulus of the stability function at z = lambda dt of a mode; used by `step_limit`."""

@@ -11,10 +11,12 @@ class LinearlyImplicitEuler(Integrator):
         (M - dt D - dt^2 K) dv = dt (f + dt K v),    v+ = v + dv,    q+ = q + dt v+
 
     Order 1, L-stable, the method of Testard, Chevallereau and Wenger (CableCon 2023), eqs. (7) and
-    (17)-(20), with K = df/dq and D = df/dv from the machine's linearisation."""
+    (17)-(20), with K = df/dq and D = df/dv from the machine's linearisation. Under `Index3` the
+    linearised constraints hold at the end of the step."""
 
     order = 1
     explicit = False
+    solves_constraints = "allowed"
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..math.complementarity import masked_solve
 from ..math.linalg import matmul, matvec, solve
 from ..math.materialise import materialise
 
@@ -72,8 +73,7 @@ def solve_active(A, b, active=None):
     Where A has lost rank the result is NaN, never a large number: see `math.linalg.solve`.
     """
     if active is not None:
-        A = A * active[:, None] * active + jnp.diag(1.0 - active)
-        b = b * active
+        return masked_solve(A, b, active)
     return solve(*materialise((A, b)), spd=True, nan_if_singular=True)
 
 

@@ -5,6 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..math.linalg import matvec, solve
@@ -121,6 +122,16 @@ class System(eqx.Module):
     def constraint(self, t, q) -> Float[Array, " m"]:
         """Holonomic constraints Phi(t, q), zero when satisfied, shape (m,); none by default."""
         return jnp.zeros(0, q.dtype)
+
+    @property
+    def one_sided(self) -> np.ndarray:
+        """Rows of the constraint that can only pull, bool, shape (m,): physically Phi <= 0 and
+        lambda >= 0. `Unilateral` lets them go; everything else keeps them as equations."""
+        return np.zeros(self.n_constraints, bool)
+
+    def multiplier_forces(self, t, q, multipliers) -> Float[Array, " m"]:
+        """Multipliers (or impulses) in physical units, tensions [N] for cables, shape (m,)."""
+        return multipliers
 
     def retract(self, q, dq) -> Float[Array, " n_q"]:
         """Move `q` along the tangent vector `dq`, shape (n_v,). Overridden where quaternions

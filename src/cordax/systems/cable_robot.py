@@ -10,6 +10,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._precision import float_field
@@ -90,6 +91,13 @@ class CableRobot(System):
         owned = (*self.drives.inputs, *self.exits.inputs)
         wrench = tuple(f"{kind}_{c}" for kind in ("force", "torque") for c in "xyz")
         return (*(f"{name}_{i + 1}" for name in owned for i in range(self.n_cables)), *wrench)
+
+    @property
+    def n_constraints(self):
+        cables = self.n_cables if self.cables.rigid else 0
+        if self.payload is None:
+            return cables + 6
+        return cables + (12 if self.payload.held_by == "nothing" else 18)
 
     def split(self, q) -> structured.Parts:
         """Coordinates (or velocities) of platform (12,), payload (12,) or None, exits (n, e) and
@@ -180,6 +188,20 @@ class CableRobot(System):
                     self.payload.constraint(parts.platform, parts.payload, c.joint)
                 )
         return jnp.concatenate(rows)
+
+    @property
+    def one_sided(self):
+        return np.arange(self.n_constraints) < (self.n_cables if self.cables.rigid else 0)
+
+    def multiplier_forces(self, t, q, multipliers):
+        """Tensions [N] `2 L lambda` in the rows of cables."""
+        if not self.cables.rigid:
+            return multipliers
+        parts, n = self.split(q), self.n_cables
+        L = self.exits.length(
+            t, self._constants().attachments @ parts.platform.reshape(4, 3), parts.exits
+        )
+        return jnp.concatenate([2.0 * L * multipliers[:n], multipliers[n:]])
 
     def constraint_terms(self, t, q, v) -> ConstraintTerms:
         return structured.constraint_terms(self, self._constants(), t, q, v)

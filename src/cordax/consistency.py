@@ -1,0 +1,70 @@
+"""States that satisfy the constraints of a machine."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from ._precision import as_float_array
+from .mechanics import State, System
+from .mechanics.checks import known_values
+from .mechanics.constraints import position_on_constraints, velocity_on_constraints
+
+#: largest |Phi| and |dPhi/dt| of a state to start from
+POSITION_TOLERANCE, RATE_TOLERANCE = 1e-6, 1e-5
+
+
+def consistent(system: System, state: State | None = None, *, t: float = 0.0) -> State:
+    """The state nearest to `state` (default: the machine's), in the norm of the mass matrix, that
+    satisfies the constraints and their rates at time `t` [s]. Raises where none is found nearby."""
+    state = system.default_state() if state is None else state
+    moved = _project(system, state, as_float_array(t))
+    left = known_values(jnp.max(jnp.abs(system.constraint(as_float_array(t), moved.q)), initial=0.0))
+    if left is not None and not left < POSITION_TOLERANCE:
+        raise ValueError(
+            f"state: no state near the given one satisfies the constraints (|Phi| stays at {left:.3g}); "
+            "check lengths and geometry, or start nearer"
+        )
+    return moved
+
+
+@eqx.filter_jit
+def _project(system: System, state: State, t) -> State:
+    q = position_on_constraints(system, t, state.q, 12)
+    return State(q, velocity_on_constraints(system, t, q, state.v)[0])
+
+
+@eqx.filter_jit
+def _errors(system: System, state: State, t):
+    if system.n_constraints == 0:
+        return jnp.zeros(1), jnp.zeros(1)
+    terms = system.constraint_terms(t, state.q, state.v)
+    return jnp.abs(terms.phi), jnp.abs(terms.rate)
+
+
+def check_start(system: System, state: State, t) -> None:
+    """Raise where a state to start from violates the constraints, saying by how much and how to
+    mend it. Cannot see values inside of `jit`."""
+    if system.n_constraints == 0 or known_values(state.q) is None or known_values(t) is None:
+        return
+    errors = [known_values(x) for x in _errors(system, state, t)]
+    if any(e is None for e in errors):  # the machine's numbers are being traced
+        return
+    for error, tolerance, what in zip(
+        errors, (POSITION_TOLERANCE, RATE_TOLERANCE), ("Phi", "dPhi/dt"), strict=True
+    ):
+        assert error is not None
+        if not np.max(error) <= tolerance:
+            raise ValueError(
+                f"state0: got a state that violates the constraints, |{what}| = {np.max(error):.3g} in "
+                f"row {int(np.argmax(error))}, expected at most {tolerance:g}; "
+                f"cordax.consistent(system, state0) gives the nearest one that satisfies them"
+                f"{_how_far(system, state, t)}"
+            )
+
+
+def _how_far(system: System, state: State, t) -> str:
+    moved = _project(system, state, t)
+    dq, dv = (float(jnp.max(jnp.abs(a - b))) for a, b in ((moved.q, state.q), (moved.v, state.v)))
+    if not np.isfinite(dq + dv):
+        return ""
+    return f" (it moves coordinates by up to {dq:.3g}, velocities by up to {dv:.3g})"

@@ -1,0 +1,231 @@
+"""Cables that can go slack: one-sided constraints let go, and catch with an impulse."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from ..formulations import Baumgarte, Dynamics
+from ..math.complementarity import active_set
+from ..math.linalg import matmul, matvec
+from ..mechanics import State
+from ..mechanics.checks import require
+from ..mechanics.constraints import solve_active
+from .events import Events
+from .base import Integrator, Step
+from .rk4 import RK4
+
+
+class _Carry(NamedTuple):
+    active: Float[Array, " m"]
+    events: Events
+    count: Array
+
+
+class Unilateral(Integrator):
+    """An explicit method, `inner`, on the rows that act; which rows those are changes where
+
+    - a row would have to push: it is let go at the instant its multiplier vanishes,
+    - a row that had been let go is reached again: a plastic impact at that instant brings its rate
+      to zero and conserves momentum.
+
+    Both choose among all one-sided rows by a linear complementarity problem, of impulses and then
+    of accelerations. One event per step is located, to the order of `inner`; what else falls into
+    the same step is settled at its end by the same problems. So the work of a step is bounded, and a
+    machine that rattles does not stop the clock: events closer together than dt merge. The rows are
+    `System.one_sided`; `Trajectory.events` lists what happened, up to `capacity` events.
+
+    For `Baumgarte` formulations."""
+
+    inner: Integrator = eqx.field(default_factory=RK4)
+    capacity: int = eqx.field(static=True, default=64)
+    #: evaluations to locate an event
+    iterations: int = eqx.field(static=True, default=6)
+
+    order = 1
+    explicit = True
+
+    def check(self, dynamics):
+        super().check(dynamics)
+        self.inner.check(dynamics)
+        given = type(dynamics.formulation).__name__
+        ok = type(dynamics.formulation) is Baumgarte
+        require(ok, "formulation", given, "Baumgarte, with the integrator Unilateral")
+        name = type(dynamics.system).__name__
+        some = bool(dynamics.system.one_sided.any())
+        require(some, "integrator", f"Unilateral for {name}", "a machine with one-sided constraints")
+        inner = self.inner.explicit and not isinstance(self.inner, Unilateral)
+        require(inner, "inner", type(self.inner).__name__, "an explicit one-step method")
+
+    @property
+    def oscillator_limit(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inner.oscillator_limit
+
+    def growth(self, eigenvalue_dt):
+        return self.inner.growth(eigenvalue_dt)
+
+    # --- the step
+    def init(self, dynamics, t, state, u):
+        never = jnp.full(self.capacity, jnp.inf, state.q.dtype)
+        none = jnp.zeros(self.capacity, jnp.int32)
+        events = Events(never, none, none, jnp.zeros_like(never))
+        terms = dynamics.system.constraint_terms(t, state.q, state.v)
+        taut = (terms.phi > -_CLOSED) & (terms.rate > -_RATE)
+        active = _acting(dynamics, t, state, u, taut)
+        return _Carry(active, events, jnp.asarray(0, jnp.int32))
+
+    def step(self, dynamics, t, dt, state, u, carry):
+        active = carry.active
+        at_start = _overdue(dynamics, t, state, u, active)
+        # a force that has jumped, or what the step before left over
+        ready = _wrong(dynamics, at_start, active)
+        new = self._advance(dynamics, active, t, dt, state, u)
+        at_end = _overdue(dynamics, t + dt, new, u, active)
+        due = jnp.where(jnp.any(ready), ready, _wrong(dynamics, at_end, active))
+
+        def with_event():
+            part = self._locate(dynamics, t, dt, state, u, active, due, at_start, at_end)
+            part = jnp.where(jnp.any(ready), 0.0, part)
+            then = t + part * dt
+            at = self._advance(dynamics, active, t, part * dt, state, u)
+            at, switched = self._switch(dynamics, then, at, u, carry, due)
+            rest = (1.0 - part) * dt
+            return self._advance(dynamics, switched.active, then, rest, at, u), switched
+
+        state, carry = lax.cond(jnp.any(due), with_event, lambda: (new, carry))
+        return Step(state, carry)
+
+    def _advance(self, dynamics, active, t, dt, state, u) -> State:
+        return self.inner.step(_with(dynamics, active), t, dt, state, u, ()).state
+
+    def _locate(self, dynamics, t, dt, state, u, active, due, at_start, at_end):
+        """The fraction of the step at which the first of the `due` rows turns wrong."""
+
+        def worst(overdue):
+            return jnp.max(jnp.where(due, overdue, -jnp.inf))
+
+        def after(part, dynamics, state, active, dt):
+            at = self._advance(dynamics, active, t, part * dt, state, u)
+            return worst(_overdue(dynamics, t + part * dt, at, u, active))
+
+        args = (dynamics, state, active, dt)
+        frozen = jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_array(x) else x, args)
+
+        def narrow(bracket, _):
+            # false position with the Illinois halving; the root stays between low and high
+            low, high, f_low, f_high = bracket
+            part = low - f_low * (high - low) / (f_high - f_low)
+            f = after(part, *frozen)
+            early = f < 0
+            return (
+                jnp.where(early, part, low),
+                jnp.where(early, high, part),
+                jnp.where(early, f, 0.5 * f_low),
+                jnp.where(early, 0.5 * f_high, f),
+            ), None
+
+        zero, one = jnp.zeros_like(dt), jnp.ones_like(dt)
+        start = lax.stop_gradient((zero, one, worst(at_start), worst(at_end)))
+        (low, high, _, _), _ = lax.scan(narrow, start, length=self.iterations)
+        part = lax.stop_gradient(0.5 * (low + high))
+        # one Newton correction carries the derivative of the instant
+        f, pull = jax.linearize(lambda part: after(part, *args), part)
+        slope = lax.stop_gradient(pull(one))
+        return jnp.clip(part - f / jnp.where(slope == 0, 1.0, slope), 0.0, 1.0)
+
+    def _switch(self, dynamics, t, state, u, carry: _Carry, due):
+        """The state and the rows that act after an event at this very state."""
+        system = dynamics.system
+        one_sided, active = jnp.asarray(system.one_sided), carry.active > 0
+        terms = system.constraint_terms(t, state.q, state.v)
+        reached = ~active & (due | (terms.phi > -_CLOSED)) & (terms.rate > _RATE)
+        struck = jnp.any(reached)
+        # impact: no row that acts or is reached may open further
+        W = system.mass_solve(state.q, terms.jacobian.T)
+        A = matmul(terms.jacobian, W)
+        hit = active_set(A, terms.rate, one_sided, active | reached)
+        impulse = jnp.where(struck, solve_active(A, terms.rate, hit), 0.0)
+        state = State(state.q, state.v - matvec(W, impulse))
+        # then the rows at rest choose by their accelerations
+        after = _acting(dynamics, t, state, u, jnp.where(struck, hit > 0, active))
+        forces = system.multiplier_forces(t, state.q, impulse)
+        return state, self._log(carry, t, after, forces, one_sided)
+
+    def _log(self, carry: _Carry, t, active, impulse, one_sided) -> _Carry:
+        def note(log, row):
+            events, count = log
+            changed = one_sided[row] & (active[row] != carry.active[row])
+            at = jnp.where(changed, count, self.capacity)  # out of range: nothing is written
+            write = lambda x, value: x.at[at].set(value, mode="drop")
+            kind = jnp.where(active[row] > 0, 1, -1).astype(jnp.int32)
+            events = Events(
+                write(events.time, t),
+                write(events.row, row.astype(jnp.int32)),
+                write(events.kind, kind),
+                write(events.impulse, impulse[row]),
+            )
+            return (events, count + changed.astype(jnp.int32)), None
+
+        rows = jnp.arange(active.shape[0])
+        (events, count), _ = lax.scan(note, (carry.events, carry.count), rows)
+        return _Carry(active, events, count)
+
+    # --- what is reported
+    def record(self, carry):
+        return carry.active
+
+    def events(self, carry):
+        return carry.events
+
+    def multipliers(self, dynamics, record, t, q, v, u):
+        # inputs may have jumped at this instant: tensions are those just after it
+        held = lambda t, q, v: u
+        wrong = _wrong(dynamics, _overdue(dynamics, t, State(q, v), held, record), record)
+        acting = lax.cond(
+            jnp.any(wrong),
+            lambda: _acting(dynamics, t, State(q, v), held, record > 0),
+            lambda: record,
+        )
+        return _with(dynamics, acting).multipliers(t, q, v, u)
+
+    def violation(self, dynamics, record, t, q):
+        phi = dynamics.system.constraint(t, q)
+        return jnp.where(record > 0, phi, jnp.maximum(phi, 0.0))
+
+
+#: a row whose Phi is above -_CLOSED is reached; whose multiplier is below -_PUSH pushes; whose rate
+#: is above _RATE opens
+_CLOSED, _PUSH, _RATE = 1e-10, 1e-9, 1e-9
+
+
+def _with(dynamics: Dynamics, active) -> Dynamics:
+    return eqx.tree_at(
+        lambda d: d.formulation.active, dynamics, active, is_leaf=lambda x: x is None
+    )
+
+
+def _overdue(dynamics: Dynamics, t, state, u, active):
+    """Positive where a row is wrong: minus the multiplier of one that acts, Phi of one that does
+    not."""
+    q, v = state.q, state.v
+    multipliers = _with(dynamics, active).multipliers(t, q, v, u(t, q, v))
+    return jnp.where(active > 0, -multipliers, dynamics.system.constraint(t, q))
+
+
+def _wrong(dynamics: Dynamics, overdue, active):
+    one_sided = jnp.asarray(dynamics.system.one_sided)
+    return one_sided & (overdue > jnp.where(active > 0, _PUSH, _CLOSED))
+
+
+def _acting(dynamics: Dynamics, t, state, u, resting):
+    """Which of the rows whose rate is zero act: accelerations must not open them, multipliers must
+    not push."""
+    system, q, v = dynamics.system, state.q, state.v
+    terms = system.constraint_terms(t, q, v)
+    W = system.mass_solve(q, terms.jacobian.T)
+    free = system.mass_solve(q, system.total_force(t, q, v, u(t, q, v))[:, None])[:, 0]
+    b = matvec(terms.jacobian, free) + terms.bias
+    return active_set(matmul(terms.jacobian, W), b, jnp.asarray(system.one_sided), resting)
