@@ -10,9 +10,15 @@ from ._results import RESULTS as RESULTS  # noqa: E402
 from ._xla import enable_cache as enable_cache  # noqa: E402
 from ._xla import hoisting_active as hoisting_active  # noqa: E402
 from .batch import simulate_batch as simulate_batch  # noqa: E402
+from .consistency import consistent as consistent  # noqa: E402
+from .formulations import Baumgarte as Baumgarte  # noqa: E402
 from .formulations import Dynamics as Dynamics  # noqa: E402
 from .formulations import Formulation as Formulation  # noqa: E402
+from .formulations import Index3 as Index3  # noqa: E402
 from .formulations import Minimal as Minimal  # noqa: E402
+from .formulations import Penalty as Penalty  # noqa: E402
+from .formulations import Projected as Projected  # noqa: E402
+from .formulations import UdwadiaKalaba as UdwadiaKalaba  # noqa: E402
 from .identify import Fit as Fit  # noqa: E402
 from .identify import Parameter as Parameter  # noqa: E402
 from .identify import Recording as Recording  # noqa: E402
@@ -21,6 +27,7 @@ from .integrators import RK4 as RK4  # noqa: E402
 from .integrators import Diffrax as Diffrax  # noqa: E402
 from .integrators import ExplicitEuler as ExplicitEuler  # noqa: E402
 from .integrators import ForestRuth4 as ForestRuth4  # noqa: E402
+from .integrators import GeneralisedAlpha as GeneralisedAlpha  # noqa: E402
 from .integrators import ImplicitEuler as ImplicitEuler  # noqa: E402
 from .integrators import ImplicitMidpoint as ImplicitMidpoint  # noqa: E402
 from .integrators import Integrator as Integrator  # noqa: E402
@@ -29,6 +36,7 @@ from .integrators import Rosenbrock2 as Rosenbrock2  # noqa: E402
 from .integrators import StormerVerlet as StormerVerlet  # noqa: E402
 from .integrators import Suzuki4 as Suzuki4  # noqa: E402
 from .integrators import SymplecticEuler as SymplecticEuler  # noqa: E402
+from .integrators import Unilateral as Unilateral  # noqa: E402
 from .integrators import Zhai as Zhai  # noqa: E402
 from .mechanics import Controller as Controller  # noqa: E402
 from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
