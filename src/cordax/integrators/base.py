@@ -45,7 +45,7 @@ class Integrator(eqx.Module):
                 "to the integrator; use GeneralisedAlpha or LinearlyImplicitEuler, or Baumgarte as "
                 "formulation"
             )
-        if not kept and self.solves_constraints == "needed":
+        if self.solves_constraints == "needed" and not kept and dynamics.system.n_constraints:
             raise ValueError(
                 f"integrator: {mine} solves the constraints itself; got formulation {given}, "
                 "expected Index3"

@@ -13,17 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._precision import float_field
+from .._precision import as_float_array, float_field
 from ..math import rotations
-from ..math.materialise import materialise
 from ..mechanics import Scene, State, System
 from ..mechanics.cables import Cables, RigidCables
 from ..mechanics.checks import require, require_positive, require_shape
 from ..mechanics.constraints import ConstraintTerms
 from ..mechanics.drives import Drive
 from ..mechanics.exits import Exit, PulleyExit, SwivelPulleyExit
+from ..mechanics.motion import Reference, as_reference
 from ..mechanics.natural import NaturalBody, point_force, torque_force
 from ..mechanics.payload import Payload
+from . import cable_robot_kinematics as kinematics
 from . import cable_robot_solve as structured
 
 
@@ -230,6 +231,7 @@ class CableRobot(System):
         return jnp.all(self.exits.reach(t, b, parts.exits) > 0)
 
     # --- states
+    @eqx.filter_jit
     def state_at(
         self, position=None, rotation=None, velocity=None, angular_velocity=None, t: float = 0.0
     ) -> State:
@@ -285,6 +287,42 @@ class CableRobot(System):
 
     def _holding(self, payload: Payload) -> "CableRobot":
         return eqx.tree_at(lambda r: r.payload, self, payload)
+
+    # --- kinematics and statics
+    def lengths(self, position=None, rotation=None, t=0.0) -> Float[Array, " n"]:
+        """Inverse kinematics: cable lengths (n,) [m] with the platform's origin at a position (3,)
+        [m] and axes (3, 3); defaults: those of the machine."""
+        position = self.position if position is None else as_float_array(position)
+        rotation = self.rotation if rotation is None else as_float_array(rotation)
+        return kinematics.lengths(self, position, rotation, as_float_array(t))
+
+    def pose(self, lengths, guess: State | None = None, t=0.0):
+        """Forward kinematics by least squares: position (3,) [m] and axes (3, 3) of the platform at
+        given cable lengths (n,) [m], n >= 6, from a state near by."""
+        return kinematics.pose(self, lengths, guess, as_float_array(t))
+
+    def structure_matrix(self, q=None, t=0.0) -> Float[Array, "6 n"]:
+        """W: tensions f (n,) exert the force and moment (about the centre of mass) `W f` on the
+        platform, in world axes."""
+        q = self.default_state().q if q is None else q
+        return kinematics.structure_matrix(self, q, as_float_array(t))
+
+    def static_wrench(self) -> Float[Array, " 6"]:
+        """The force and moment that cables must exert to hold the platform at rest."""
+        lift = self.platform.mass * self.gravity
+        return jnp.zeros(6, lift.dtype).at[2].set(lift)
+
+    def static_tensions(self, q=None, t=0.0) -> Float[Array, " n"]:
+        """The smallest tensions (n,) [N] that hold the platform at rest, best in the least-squares
+        sense where none do; `cordax.control` has distributions for redundant robots."""
+        W = self.structure_matrix(q, t)
+        return jnp.linalg.lstsq(W, self.static_wrench())[0]
+
+    def winch_reference(self, path, rotation=None) -> Reference:
+        """Drum angles (n,) in time that would hold the platform's origin on a path, a `Reference` of
+        (3,) [m], with constant axes; for `ServoWinches` and `cordax.control.PID`."""
+        rotation = self.rotation if rotation is None else as_float_array(rotation)
+        return kinematics.WinchReference(self, as_reference(path), rotation)
 
     # --- what people look at
     def outputs(self, t, q, v, u, multipliers):

@@ -1,0 +1,74 @@
+"""Poses, lengths and tensions of a cable robot at rest."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optimistix as optx
+
+from .._precision import as_float_array
+from ..math import rotations
+from ..mechanics import State
+from ..mechanics.checks import require, require_shape
+from ..mechanics.motion import Reference
+
+
+class WinchReference(Reference):
+    """Drum angles (n,) [rad] that would hold the platform's origin on a path: inverse kinematics in
+    time, of an exit whose own coordinates follow the platform."""
+
+    robot: eqx.Module
+    path: Reference
+    rotation: jax.Array
+
+    def position(self, t):
+        L = lengths(self.robot, self.path.position(t), self.rotation, t)
+        return (L - self.robot.drives.zero_length) / self.robot.drives.radius
+
+
+@eqx.filter_jit
+def lengths(robot, position, rotation, t):
+    """Cable lengths (n,) [m] with the platform's origin at a position (3,) and axes (3, 3)."""
+    q, _ = robot.platform.coordinates(position, rotation)
+    b = robot.platform.weights(robot.attachments) @ q.reshape(4, 3)
+    y, _ = robot.exits.start(jnp.asarray(t, q.dtype), b, jnp.zeros_like(b))
+    return robot.exits.length(jnp.asarray(t, q.dtype), b, y)
+
+
+def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e-10):
+    """Position (3,) and axes (3, 3) at which the cables have the `wanted` lengths (n,) [m], in the
+    least-squares sense; needs six cables or more that fix the pose."""
+    wanted = as_float_array(wanted)
+    require_shape("lengths", wanted, (robot.n_cables,))
+    require(
+        robot.n_cables >= 6,
+        "lengths",
+        f"{robot.n_cables} cables",
+        "six or more; the pose of a robot with fewer follows from cordax.equilibrium",
+    )
+    q0 = (robot.default_state() if guess is None else guess).q[:12]
+    origin = robot.platform.weights(jnp.zeros(3)) @ q0.reshape(4, 3)
+    axes = robot.platform.rotation(q0)
+
+    def residual(x, args):
+        robot, wanted = args
+        turned = axes @ rotations.exponential_matrix(x[3:])
+        return lengths(robot, origin + x[:3], turned, t) - wanted
+
+    solver = optx.LevenbergMarquardt(rtol=tolerance, atol=tolerance)
+    found = optx.least_squares(
+        residual, solver, jnp.zeros(6, q0.dtype), (robot, wanted), max_steps=100
+    )
+    x = found.value
+    return origin + x[:3], axes @ rotations.exponential_matrix(x[3:])
+
+
+def structure_matrix(robot, q, t):
+    """W (6, n): `W f` is the force [N] and the moment about the centre of mass [N m] that tensions f
+    (n,) exert on the platform, in world axes."""
+    parts = robot.split(q)
+    weights = robot.platform.weights(robot.attachments)
+    b = weights @ parts.platform.reshape(4, 3)
+    total = lambda b: jnp.sum(robot.exits.length(t, b, parts.exits))
+    pull = -jax.grad(total)(b)
+    centre = robot.platform.weights(robot.platform.centre) @ parts.platform.reshape(4, 3)
+    return jnp.concatenate([pull, jnp.cross(b - centre, pull)], axis=1).T
