@@ -19,12 +19,14 @@ from machines import Bead
 
 class Row(NamedTuple):
     """What theory says: order, whether the method takes machines with velocity-dependent forces,
-    the largest stable omega dt on the undamped oscillator, and whether it is symplectic."""
+    the largest stable omega dt on the undamped oscillator, whether it is symplectic, and whether it
+    remembers more than the state: then an unresolved vibration may swing up before it decays."""
 
     order: int
     general: bool
     limit: float
     symplectic: bool = False
+    memory: bool = False
 
 
 INF = np.inf
@@ -40,6 +42,7 @@ TABLE = {
     "rosenbrock_2": Row(2, True, INF),
     "implicit_euler": Row(1, True, INF),
     "implicit_midpoint": Row(2, True, INF, True),
+    "generalised_alpha": Row(2, True, INF, memory=True),
 }
 every = pytest.mark.parametrize("name", TABLE)
 
@@ -154,13 +157,19 @@ def test_explicit_euler_is_unstable_at_every_step(name):
         assert energy == pytest.approx((1 + omega_dt**2) ** n, rel=1e-6)
 
 
-@only(lambda row: row.limit == INF)
+@only(lambda row: row.memory)
+def test_methods_with_memory_forget_what_the_step_does_not_resolve(name):
+    energy, _ = oscillate(name, 1000.0, 1_000)
+    assert energy < 1e-9
+
+
+@only(lambda row: row.limit == INF and not row.memory)
 def test_implicit_methods_stay_bounded_at_a_huge_step(name):
     _, worst = oscillate(name, 1000.0, 1_000)
     assert worst <= 1.0 + 1e-9
 
 
-@only(lambda row: row.limit == INF)
+@only(lambda row: row.limit == INF and not row.memory)
 def test_damping_of_what_the_step_does_not_resolve(name):
     """L-stable methods remove an unresolved vibration in one step; implicit midpoint keeps it."""
     energy, _ = oscillate(name, 1e6, 1)
