@@ -1,0 +1,71 @@
+"""What a file says of a cable robot: the machine, its start and how to run it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..control import Pulses
+from ..formulations import Formulation
+from ..integrators import BY_NAME, Integrator, Unilateral
+from ..mechanics import State
+from ..mechanics.checks import require_known
+from ..simulate import simulate
+from ..systems import CableRobot
+from ..trajectory import Trajectory
+
+
+class RobotFile(NamedTuple):
+    """A robot, its `start`, and a run: step `dt` and `duration` [s], stored every `save_every` steps.
+
+    `inputs` (n_u,) are constant, `pulses` (k, n_u) act between `pulse_times` (k, 2) [s]; `switches`
+    name what happens to the payload ("pick", "place", "drop") and when [s]. `slack`: "report" keeps
+    cables as rods and says when one would have to push; "unilateral" lets them go slack. Change a
+    setting with `_replace`."""
+
+    name: str
+    robot: CableRobot
+    start: State
+    dt: float
+    duration: float
+    save_every: int
+    integrator: str
+    formulation: Formulation | None
+    slack: str
+    inputs: np.ndarray
+    pulse_times: np.ndarray
+    pulses: np.ndarray
+    switches: tuple[tuple[float, str], ...]
+
+    @property
+    def control(self):
+        """The constant inputs, with pulses on top where there are any."""
+        if len(self.pulses) == 0:
+            return self.inputs
+        return Pulses(self.pulse_times, self.pulses, step=self.dt, base=self.inputs)
+
+    @property
+    def method(self) -> Integrator:
+        require_known("integrator", self.integrator, BY_NAME)
+        method = BY_NAME[self.integrator]()
+        return Unilateral(method) if self.slack == "unilateral" else method
+
+    @property
+    def phases(self) -> list[tuple[Any, float]]:
+        """As `simulate` takes them: the robot, then what each switch makes of it."""
+        inside = [(t, what) for t, what in self.switches if t < self.duration]
+        ends = [*(t for t, _ in inside), self.duration]
+        machines = [self.robot, *(getattr(self.robot, what) for _, what in inside)]
+        return list(zip(machines, ends, strict=True))
+
+    def simulate(self, **options) -> Trajectory:
+        """Run it; `options` are further arguments of `cordax.simulate`."""
+        return simulate(
+            self.phases,
+            self.start,
+            dt=self.dt,
+            save_every=self.save_every,
+            integrator=self.method,
+            formulation=self.formulation,
+            control=self.control,
+            **options,
+        )
