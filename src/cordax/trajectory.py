@@ -86,6 +86,13 @@ class Trajectory(eqx.Module):
             lines.append("finished")
         else:
             lines.append(f"failed at t = {float(self.failure_time):g} s: {RESULTS[self.result]}")
+        if "tension" in self.outputs:
+            tension = np.asarray(self.outputs["tension"])
+            lines.append(f"tension: {tension.min():.4g} to {tension.max():.4g} N")
+        if np.any(self.violation):
+            lines.append(f"constraints: |Phi| up to {np.max(self.violation):.1e}")
+        if self.events is not None:
+            lines += self.events.sentences()
         lines += [
             f"warning: {name.replace('_', ' ')} from t = {float(time):g} s"
             for name, time in self.warnings.items()
@@ -103,6 +110,8 @@ class Trajectory(eqx.Module):
             "q": (("time", "coordinate"), np.asarray(self.q)),
             "v": (("time", "velocity"), np.asarray(self.v)),
             "u": (("time", "input"), np.asarray(self.u)),
+            "multipliers": (("time", "constraint"), np.asarray(self.multipliers)),
+            "violation": (("time",), np.asarray(self.violation)),
         }
         for name, values in self.outputs.items():
             axes = tuple(f"{name}_{i}" for i in range(values.ndim - 1))
@@ -127,6 +136,8 @@ class Trajectory(eqx.Module):
         arrays: dict = {f: np.asarray(getattr(self, f)) for f in _ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
         arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
+        if self.events is not None:
+            arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in _EVENTS}
         # names, because the numbers behind them depend on the version of diffrax
         codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
         arrays["result"] = np.asarray(_RESULT_NAMES)[codes]
@@ -160,12 +171,14 @@ class Trajectory(eqx.Module):
             code = np.vectorize(_RESULT_NAMES.index, otypes=[np.int32])(file["result"])
             result = RESULTS.successful
             result = eqx.tree_at(lambda r: r._value, result, jax.numpy.asarray(code))  # pyright: ignore
+            events = read("events/")
             return Trajectory(
                 **arrays,
                 outputs=read("outputs/"),
                 warnings=read("warnings/"),
                 result=result,
                 system=system,
+                events=Events(**events) if events else None,
             )
 
     def _known_system(self, what: str) -> System:
@@ -175,4 +188,5 @@ class Trajectory(eqx.Module):
 
 
 _RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
+_EVENTS = ("time", "row", "kind", "impulse")
 _ARRAYS = ("t", "q", "v", "u", "multipliers", "violation", "failure_time")

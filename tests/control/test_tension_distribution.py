@@ -1,10 +1,11 @@
 """Tension distribution: which tensions produce a wanted torque."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.control import MeanTension, MinimumTension
+from cordax.control import BoundedTension, MeanTension, MinimumTension
 from cordax.systems import Neck
 
 
@@ -53,3 +54,36 @@ def test_derivative_of_the_smooth_rule(problem):
 def test_bad_input(rule, name):
     with pytest.raises(ValueError, match=f"{name}: got -5.0, expected finite values >= 0"):
         rule(-5.0)
+
+
+def eight_cables():
+    """Eight cables from the corners of a room to those of a box."""
+    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+    arms, exits = signs * [0.2, 0.15, 0.1], signs * [1.5, 1.2, 0.9] + [0.1, 0.05, 0.0]
+    pull = (exits - arms) / np.linalg.norm(exits - arms, axis=1)[:, None]
+    return jnp.asarray(np.hstack([pull, np.cross(arms, pull)]).T)
+
+
+def test_bounded_tensions_are_those_of_a_trusted_solver():
+    from scipy.optimize import minimize
+
+    W, tau = eight_cables(), jnp.array([5.0, -3.0, 196.2, 1.0, 0.0, 0.5])
+    T = np.asarray(BoundedTension(20.0, 120.0, mean=40.0)(W, tau))
+    np.testing.assert_allclose(W @ T, tau, atol=1e-6)
+    assert T.min() > 20.0 - 1e-6
+    trusted = minimize(
+        lambda T: 0.5 * np.sum((T - 40.0) ** 2),
+        np.full(8, 60.0),
+        jac=lambda T: T - 40.0,
+        bounds=[(20.0, 120.0)] * 8,
+        constraints={"type": "eq", "fun": lambda T: W @ T - tau, "jac": lambda T: np.asarray(W)},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    np.testing.assert_allclose(T, trusted.x, atol=1e-4)
+    assert np.min(np.abs(T - 20.0)) < 1e-4, "a bound should act, or the case shows nothing"
+
+
+def test_bounded_tensions_say_when_there_are_none():
+    assert np.all(np.isnan(BoundedTension(20.0, 25.0)(eight_cables(), jnp.ones(6) * 200.0)))
+    with pytest.raises(ValueError, match="maximum: got 10"):
+        BoundedTension(20.0, 10.0)

@@ -5,10 +5,11 @@ from .pid import PID
 from .pulses import Pulses
 from .recorded import RecordedInput
 from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Sinusoid
-from .tension import MeanTension, MinimumTension, TensionDistribution
+from .tension import BoundedTension, MeanTension, MinimumTension, TensionDistribution
 
 __all__ = [
     "PID",
+    "BoundedTension",
     "ComputedTorque",
     "Constant",
     "Hermite",

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from .._precision import float_field
 from ..math.linalg import matmul, matvec, solve, vecmat
-from ..mechanics.checks import require_positive
+from ..mechanics.checks import known_values, require, require_positive
 
 
 class TensionDistribution(eqx.Module):
@@ -50,6 +50,51 @@ class MinimumTension(TensionDistribution):
         pulls = nu > 1e-9
         shift = jnp.max(jnp.where(pulls, (self.minimum - T) / jnp.where(pulls, nu, 1.0), -jnp.inf))
         return T + shift * nu
+
+
+class BoundedTension(TensionDistribution):
+    """The solution closest to equal tensions `mean` [N] with every tension between `minimum` and
+    `maximum` [N]: a quadratic programme, solved by qpax. `mean` None: midway.
+
+    NaN where no tensions within the bounds produce `tau`: a simulation then stops and says so.
+    Derivatives in reverse mode only."""
+
+    minimum: Float[Array, ""] = float_field()
+    maximum: Float[Array, ""] = float_field()
+    mean: Float[Array, ""] | None = None
+
+    def __check_init__(self):
+        require_positive("minimum", self.minimum, zero_allowed=True)
+        low, high = known_values(self.minimum), known_values(self.maximum)
+        if low is not None and high is not None:
+            require(bool(high > low), "maximum", self.maximum, f"more than minimum, {low:g} N")
+
+    def __call__(self, W, tau):
+        import qpax
+
+        k = W.shape[1]
+        mean = 0.5 * (self.minimum + self.maximum) if self.mean is None else self.mean
+        # in units of the mean, so that the solver's tolerance is a relative one
+        unit, eye = jnp.maximum(jnp.abs(mean), 1e-3 * self.maximum), jnp.eye(k, dtype=W.dtype)
+        bounds = jnp.concatenate([jnp.full(k, self.maximum), jnp.full(k, -self.minimum)]) / unit
+        x = qpax.solve_qp_primal(
+            eye,
+            jnp.full(k, -mean / unit),
+            W,
+            tau / unit,
+            jnp.concatenate([eye, -eye]),
+            bounds,
+            solver_tol=1e-10,
+        )
+        produced = jnp.max(jnp.abs(matvec(W, x) - tau / unit)) < _FEASIBLE
+        within = jnp.all(x * unit < self.maximum * (1 + _FEASIBLE)) & jnp.all(
+            x * unit > self.minimum - _FEASIBLE * self.maximum
+        )
+        return jnp.where(produced & within, unit * x, jnp.nan)
+
+
+#: relative error of bounds and balance beyond which a quadratic programme has no solution
+_FEASIBLE = 1e-6
 
 
 def _least_norm(W, tau):

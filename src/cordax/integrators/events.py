@@ -1,6 +1,7 @@
 """What happens between steps."""
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 
@@ -13,3 +14,14 @@ class Events(eqx.Module):
     row: Int[Array, " k"]
     kind: Int[Array, " k"]
     impulse: Float[Array, " k"]
+
+    def sentences(self) -> list[str]:
+        """One line per event."""
+        lines = []
+        for t, row, kind, impulse in zip(
+            *(np.asarray(x) for x in (self.time, self.row, self.kind, self.impulse)), strict=True
+        ):
+            if np.isfinite(t):
+                what = f"caught, impulse {impulse:.4g} N s" if kind > 0 else "slack"
+                lines.append(f"cable {row + 1} {what} at t = {t:.5f} s")
+        return lines
