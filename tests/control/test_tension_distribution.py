@@ -68,14 +68,14 @@ def test_bounded_tensions_are_those_of_a_trusted_solver():
     from scipy.optimize import minimize
 
     W, tau = eight_cables(), jnp.array([5.0, -3.0, 196.2, 1.0, 0.0, 0.5])
-    T = np.asarray(BoundedTension(20.0, 120.0, mean=40.0)(W, tau))
+    T = np.asarray(BoundedTension(20.0, 200.0, mean=40.0)(W, tau))
     np.testing.assert_allclose(W @ T, tau, atol=1e-6)
     assert T.min() > 20.0 - 1e-6
     trusted = minimize(
         lambda T: 0.5 * np.sum((T - 40.0) ** 2),
         np.full(8, 60.0),
         jac=lambda T: T - 40.0,
-        bounds=[(20.0, 120.0)] * 8,
+        bounds=[(20.0, 200.0)] * 8,
         constraints={"type": "eq", "fun": lambda T: W @ T - tau, "jac": lambda T: np.asarray(W)},
         options={"ftol": 1e-14, "maxiter": 500},
     )

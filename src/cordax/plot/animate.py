@@ -68,7 +68,7 @@ def _frames(trajectory: Trajectory, fps, speed, dpi, title) -> Iterator[np.ndarr
         fit_view(axes, scenes)
         axes.set_title(title if title is not None else type(system).__name__)
         if norm is not None:
-            colour_bar(axes, next(iter(coloured)), norm)
+            colour_bar(axes, next(iter(coloured)), norm, values=coloured.values())
         write = axes.text if dimension(scenes[0]) == 2 else axes.text2D  # pyright: ignore
         clock = write(0.03, 0.985, "", transform=axes.transAxes, va="top", family="monospace")
         artists = draw(axes, scenes[0], at(0), norm)

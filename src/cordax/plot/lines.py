@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ..mechanics.checks import require_known
 from ..trajectory import Trajectory
-from .style import COLOURS, FONT, label
+from .style import COLOURS, COMPONENTS, FONT, label
 
 
 def plot_states(
@@ -39,7 +39,8 @@ def plot_states(
         values = np.asarray(trajectory[name])
         if values.ndim > 1:
             columns = values.reshape(len(values), -1).T
-            groups[name] = {f"{name}_{i + 1}": x for i, x in enumerate(columns)}
+            parts = COMPONENTS.get(name, [f"{name}_{i + 1}" for i in range(len(columns))])
+            groups[name] = dict(zip(parts, columns, strict=True))
         else:
             groups.setdefault(stem(name), {})[name] = values
     t = np.asarray(trajectory.t)
@@ -64,8 +65,10 @@ def draw_curves(
 ) -> None:
     """Curves by name over `t` [s], shape (k,), with a legend; wanted ones dashed on top."""
     wanted = {name: x for name, x in (desired or {}).items() if name in curves}
-    for (name, values), colour in zip(curves.items(), _cycle(len(curves)), strict=True):
-        axes.plot(t, np.asarray(values), color=colour, label=pretty(name))
+    for i, (name, values) in enumerate(curves.items()):
+        # beyond the palette once more, in dashes
+        look = {"color": COLOURS[i % len(COLOURS)], "ls": "-" if i < len(COLOURS) else "--"}
+        axes.plot(t, np.asarray(values), label=pretty(name), **look)
         if name in wanted:
             axes.plot(t, np.asarray(wanted[name]), color="#000000", lw=1.0, ls=(0, (4, 3)))
     if wanted:
@@ -91,7 +94,3 @@ def pretty(name: str) -> str:
     if base in _GREEK:
         return rf"$\dot\{base}_{{{index}}}$" if rate else rf"$\{base}_{{{index}}}$"
     return f"{'d ' if rate else ''}{base.replace('_', ' ')} {index}"
-
-
-def _cycle(n: int) -> list[str]:
-    return [COLOURS[i % len(COLOURS)] for i in range(n)]

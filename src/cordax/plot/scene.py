@@ -13,11 +13,22 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ..mechanics import Scene, System
 from ..mechanics.checks import require, require_shape
 from ..trajectory import Trajectory
-from .style import COLOURED_BY, FONT, LINES, OTHER_LINE, OTHER_POINT, POINTS, SCALE, label
+from .style import (
+    COLOURED_BY,
+    FONT,
+    LINES,
+    OTHER_LINE,
+    OTHER_POINT,
+    POINTS,
+    SCALE,
+    LineStyle,
+    label,
+)
 
 
 def plot_scene(
@@ -43,7 +54,8 @@ def plot_scene(
         fit_view(axes, [scene])
         axes.set_title(title if title is not None else type(system).__name__)
         if values:
-            colour_bar(axes, next(iter(values)), norm or norm_of(*values.values()))
+            shown = norm or norm_of(*values.values())
+            colour_bar(axes, next(iter(values)), shown, values=values.values())
     return _figure(axes)
 
 
@@ -63,7 +75,7 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
     with plt.rc_context(FONT):
         low, high = bounds(scenes)
         shape = (high - low)[1] / (high - low)[0] if flat else 1.0
-        panel = min(2.6, 5.0 / shape)
+        panel = min(2.6, 5.0 / shape) if flat else 3.4
         size = (panel * len(rows) + 1.2, panel * shape + 0.6)
         options: dict[str, Any] = {} if flat else {"subplot_kw": {"projection": "3d"}}
         figure, axes = plt.subplots(
@@ -73,10 +85,13 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
             draw(one, scene, {kind: x[i] for kind, x in coloured.items()}, norm)
             fit_view(one, scenes)
             one.set_title(f"t = {t[i]:.2f} s")
-            if flat and one is not axes[0, 0]:
+            if one is not axes[0, 0]:
                 one.set_ylabel("")
+                if not flat:  # one set of numbers is enough
+                    one.set(xlabel="", zlabel="", xticklabels=[], yticklabels=[], zticklabels=[])
         if norm is not None:
-            colour_bar(axes[0, -1], next(iter(coloured)), norm, list(axes[0]))
+            kind, numbers = next(iter(coloured)), list(coloured.values())
+            colour_bar(axes[0, -1], kind, norm, list(axes[0]), numbers)
     return figure
 
 
@@ -125,6 +140,11 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
     if len(low) == 3:
         axes.set_zlim(low[2], high[2])  # pyright: ignore[reportAttributeAccessIssue]
         axes.set_zlabel("z [m]")  # pyright: ignore[reportAttributeAccessIssue]
+        for axis in (axes.xaxis, axes.yaxis, axes.zaxis):  # pyright: ignore
+            axis.set_major_locator(MaxNLocator(3))
+            axis.set_pane_color((0.97, 0.97, 0.97, 1.0))
+            axis._axinfo["grid"].update(color="#DDDDDD", linewidth=0.6)
+        axes.view_init(elev=18.0, azim=-62.0)  # pyright: ignore[reportAttributeAccessIssue]
     axes.set_aspect("equal")
 
 
@@ -139,9 +159,11 @@ def line_values(trajectory: Trajectory, scene: Scene) -> dict[str, np.ndarray]:
 
 
 def norm_of(*values) -> Normalize:
-    """A colour scale that spans all values."""
+    """A colour scale that spans all values from zero up; what is below zero gets the colour of
+    cables that push."""
     every = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values])
-    return Normalize(float(np.nanmin(every)), float(np.nanmax(every)))
+    low, high = float(np.nanmin(every)), float(np.nanmax(every))
+    return Normalize(max(low, 0.0), high) if high > 0 else Normalize(low, high)
 
 
 def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | None) -> dict:
@@ -154,6 +176,10 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
     artists: dict = {}
     for kind, lines in scene.lines.items():
         style = LINES.get(kind, OTHER_LINE)
+        if style.face is not None and not flat:
+            artists["lines", kind] = _solid(np.asarray(lines), style)
+            axes.add_collection(artists["lines", kind], autolim=False)
+            continue
         options: dict = {"linewidths": style.width, "zorder": style.order}
         if kind in values:
             lowest = norm or norm_of(values[kind])
@@ -164,15 +190,27 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
         axes.add_collection(artists["lines", kind], autolim=False)
     for kind, points in scene.points.items():
         style = POINTS.get(kind, OTHER_POINT)
-        look = {"s": style.size, "c": style.colour, "edgecolors": "#333333", "linewidths": 1.0}
+        look = {"s": style.size, "c": style.colour, "edgecolors": "#333333", "linewidths": 0.8}
+        look |= {"marker": style.marker} | ({} if flat else {"depthshade": False})
         artists["points", kind] = axes.scatter(*np.asarray(points).T, zorder=style.order, **look)
     return artists
+
+
+def _solid(faces: np.ndarray, style: LineStyle):
+    """Closed lines (n, k, 3) as the faces of a body."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    look = {"facecolors": style.face, "edgecolors": style.colour, "linewidths": style.width}
+    return Poly3DCollection(list(faces), alpha=0.9, zorder=style.order, **look)
 
 
 def move(artists: dict, scene: Scene, values: Mapping[str, Any]) -> None:
     """Bring artists that `draw` made to another scene of the same machine."""
     for kind, lines in scene.lines.items():
         artist = artists["lines", kind]
+        if LINES.get(kind, OTHER_LINE).face is not None and lines.shape[-1] == 3:
+            artist.set_verts(list(np.asarray(lines)))
+            continue
         artist.set_segments(list(_shape(np.asarray(lines), LINES.get(kind, OTHER_LINE).zigzag)))
         if kind in values:
             artist.set_array(np.asarray(values[kind]))
@@ -198,11 +236,17 @@ def _shape(lines: np.ndarray, zigzag: bool, coils: int = 7) -> np.ndarray:
     return start + where[:, None] * along + width * side[:, None] * across / length
 
 
-def colour_bar(axes: Axes, kind: str, norm: Normalize, around: list[Axes] | None = None) -> None:
-    """The scale that colours lines of `kind`, beside `axes` or beside all of `around`."""
+def colour_bar(
+    axes: Axes, kind: str, norm: Normalize, around: list[Axes] | None = None, values=()
+) -> None:
+    """The scale that colours lines of `kind`, beside `axes` or beside all of `around`; with an arrow
+    where some of the `values` are below it."""
     text = label(COLOURED_BY.get(kind, kind))
+    below = any(np.any(np.asarray(v) < norm.vmin) for v in values)
+    extend = "min" if below else "neither"
     place = axes if around is None else around
-    _figure(axes).colorbar(ScalarMappable(norm, SCALE), ax=place, label=text, shrink=0.8)
+    scale = ScalarMappable(norm, SCALE)
+    _figure(axes).colorbar(scale, ax=place, label=text, shrink=0.8, extend=extend)
 
 
 def _figure(axes: Axes) -> Figure:

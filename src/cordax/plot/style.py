@@ -12,6 +12,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 #: for quantities along a scale (tensions): light to dark, monotonic in brightness; the lightest
 #: yellow is left out, which thin lines on white would lose
 SCALE = ListedColormap(colormaps["viridis"](np.linspace(0.9, 0.0, 256)), "tension")
+#: below the scale: cables that push
+PUSHES = "#E6194B"
+SCALE.set_under(PUSHES)
 
 FONT = {
     "font.size": 10,
@@ -26,18 +29,21 @@ FONT = {
 
 
 class LineStyle(NamedTuple):
-    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only."""
+    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only; `face` fills
+    closed lines in space, the faces of a body."""
 
     colour: str
     width: float
     order: int
     zigzag: bool = False
+    face: str | None = None
 
 
 class PointStyle(NamedTuple):
     colour: str
     size: float
     order: int
+    marker: str = "o"
 
 
 LINES = {
@@ -46,8 +52,15 @@ LINES = {
     "cable": LineStyle("#D55E00", 1.6, 4),
     "spring": LineStyle("#8A8A8A", 0.9, 2, zigzag=True),
     "ground": LineStyle("#000000", 4.0, 1),
+    "body": LineStyle("#22303C", 0.9, 3, face="#A9C3D9"),
+    "payload": LineStyle("#4A3517", 0.9, 3, face="#E8C48A"),
 }
-POINTS = {"pivot": PointStyle("#FFFFFF", 16.0, 5), "ground": PointStyle("#000000", 30.0, 5)}
+POINTS = {
+    "pivot": PointStyle("#FFFFFF", 16.0, 5),
+    "ground": PointStyle("#000000", 30.0, 5),
+    "exit": PointStyle("#333333", 26.0, 5, "s"),
+    "joint": PointStyle("#FFFFFF", 7.0, 6),
+}
 OTHER_LINE = LineStyle("#0072B2", 1.6, 3)
 OTHER_POINT = PointStyle("#0072B2", 16.0, 5)
 
@@ -66,6 +79,21 @@ UNITS = {
     "motor_position": "rad",
     "tip_position": "m",
     "tip_angle": "rad",
+    "position": "m",
+    "payload_position": "m",
+    "velocity": "m/s",
+    "angular_velocity": "rad/s",
+    "euler": "rad",
+    "swivel": "rad",
+    "length": "m",
+}
+#: names of the components of vectors, where numbers would say less
+COMPONENTS = {
+    "position": ("x", "y", "z"),
+    "payload_position": ("x", "y", "z"),
+    "velocity": ("x", "y", "z"),
+    "angular_velocity": ("x", "y", "z"),
+    "euler": ("roll", "pitch", "yaw"),
 }
 
 

@@ -25,6 +25,7 @@ from ..mechanics.motion import Reference, as_reference
 from ..mechanics.natural import NaturalBody, point_force, torque_force
 from ..mechanics.payload import Payload
 from . import cable_robot_kinematics as kinematics
+from . import cable_robot_shape as shape
 from . import cable_robot_solve as structured
 
 
@@ -362,15 +363,13 @@ class CableRobot(System):
     def geometry(self, t, q):
         c, parts = self._constants(), self.split(q)
         b = c.attachments @ parts.platform.reshape(4, 3)
-        lines = {
-            "cable": self.exits.path(t, b, parts.exits, 12),
-            "body": b[structured.outline(self.attachments)][None],
-        }
-        points = {"exit": self.exits.points.position(t), "joint": b}
-        points["centre"] = (c.platform.centre @ parts.platform.reshape(4, 3))[None]
+        path = self.exits.path(t, b, parts.exits, 12)
+        faces = self.platform.weights(shape.solid(self.platform, self.attachments))
+        lines = {"cable": path, "body": faces @ parts.platform.reshape(4, 3)}
         if self.payload is not None:
-            points["payload"] = (c.payload.centre @ parts.payload.reshape(4, 3))[None]
-        return Scene(lines=lines, points=points)
+            faces = self.payload.body.weights(shape.box(self.payload.body))
+            lines["payload"] = faces @ parts.payload.reshape(4, 3)
+        return Scene(lines=lines, points={"exit": path[:, 0], "joint": b})
 
 
 __all__ = ["CableRobot"]

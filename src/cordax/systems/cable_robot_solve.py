@@ -21,7 +21,6 @@ from jaxtyping import Array, Float
 
 from ..math.linalg import inverse3, matvec, solve
 from ..math.materialise import materialise
-from ..mechanics.checks import known_values
 from ..mechanics.constraints import ConstraintTerms, Stabilisation, solve_active
 from ..mechanics.natural import PAIRS, NaturalBody, axes, rigidity
 
@@ -270,14 +269,3 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
     scale = np.where(_ROWS == _COLUMNS, 0.5, 1.0)
     rigid = scale * 0.5 * (L[_ROWS, _COLUMNS] + L[_COLUMNS, _ROWS])
     return acceleration, jnp.concatenate([multipliers, rigid])
-
-
-def outline(attachments) -> np.ndarray:
-    """A closed polyline through the attachments, in the order of their angle seen from above."""
-    points = known_values(attachments)
-    n = attachments.shape[0]
-    if points is None:
-        return np.append(np.arange(n), 0)
-    arms = points - points.mean(axis=0)
-    order = np.lexsort((arms[:, 2], np.arctan2(arms[:, 1], arms[:, 0])))
-    return np.append(order, order[0])
