@@ -1,0 +1,84 @@
+"""How the ends of a rod are held."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._precision import float_field
+from .checks import require, require_positive, require_shape
+from .motion import Constant, Reference, as_reference
+
+
+def _optional_reference(x) -> Reference | None:
+    return None if x is None else as_reference(x)
+
+
+class End(eqx.Module):
+    """One end of a rod.
+
+    - `holds`: which of x, y, z of the end point are held;
+    - `slope`: which of x, y, z of the tangent there are held (the second control point);
+    - `twist`: whether its angle is held;
+    - `stiffness` (3,) [N/m]: springs from the end point to `point`;
+    - `point` (3,) [m], `tangent` (3,) [m/m], `angle` [rad]: where it is held, numbers or a
+      `Reference` of time (a gripper); None: where the straight rod has it."""
+
+    holds: tuple[bool, bool, bool] = eqx.field(static=True, default=(True, True, True))
+    slope: tuple[bool, bool, bool] = eqx.field(static=True, default=(False, False, False))
+    twist: bool = eqx.field(static=True, default=True)
+    stiffness: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Reference | None = eqx.field(converter=_optional_reference, default=None)
+    tangent: Reference | None = eqx.field(converter=_optional_reference, default=None)
+    angle: Reference | None = eqx.field(converter=_optional_reference, default=None)
+
+    def __check_init__(self):
+        for name in ("holds", "slope"):
+            given = getattr(self, name)
+            ok = isinstance(given, tuple) and len(given) == 3
+            require(ok, name, given, "three booleans, for x, y and z")
+        require_shape("stiffness", self.stiffness, (3,))
+        require_positive("stiffness", self.stiffness, zero_allowed=True)
+        for name, shape in (("point", (3,)), ("tangent", (3,)), ("angle", ())):
+            reference = getattr(self, name)
+            if reference is not None:
+                require_shape(name, reference.position(0.0), shape)
+
+    @property
+    def moves(self) -> bool:
+        """Whether what holds it may move."""
+        given = (self.point, self.tangent, self.angle)
+        return any(x is not None and not isinstance(x, Constant) for x in given)
+
+    def held(self) -> tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]:
+        """Which of x, y, z, theta of the outer and of the next control point are held."""
+        return (*self.holds, self.twist), (*self.slope, False)
+
+    def place(self, t, point, tangent, angle):
+        """Position, tangent and angle at which it is held, those of the straight rod by default."""
+        get = lambda given, default: default if given is None else given.position(t)
+        return get(self.point, point), get(self.tangent, tangent), get(self.angle, angle)
+
+    @staticmethod
+    def free() -> "End":
+        """Held by nothing."""
+        return End((False, False, False), twist=False)
+
+    @staticmethod
+    def pinned(point=None, *, twist: bool = True) -> "End":
+        """The end point is held, the tangent is not."""
+        return End(twist=twist, point=point)
+
+    @staticmethod
+    def clamped(point=None, tangent=None, angle=None) -> "End":
+        """End point, tangent and angle are held, by a wall or a moving gripper."""
+        return End(slope=(True, True, True), point=point, tangent=tangent, angle=angle)
+
+    @staticmethod
+    def sliding(stiffness: float, *, slope: bool = False, twist: bool = True) -> "End":
+        """Free along x against a spring [N/m], held across; with `slope`, parallel to x."""
+        return End(
+            (False, True, True),
+            (False, slope, slope),
+            twist,
+            jnp.array([1.0, 0.0, 0.0]) * stiffness,
+        )

@@ -1,0 +1,51 @@
+"""What the bodies of a cable robot look like."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..mechanics.natural import NaturalBody
+
+#: corners of the faces of a cube of edge 2, each closed, shape (6, 5, 3)
+_CUBE = np.array(
+    [
+        [
+            np.insert(np.array([a, b]), axis, side)
+            for a, b in ((-1, -1), (-1, 1), (1, 1), (1, -1), (-1, -1))
+        ]
+        for axis in range(3)
+        for side in (-1, 1)
+    ],
+    dtype=float,
+)
+
+
+def box(body: NaturalBody) -> Float[Array, "6 5 3"]:
+    """Faces of the uniform box that has the mass, centre and inertia of a body, in its axes [m]."""
+    axes, half = _equal_box(body)
+    return body.centre + (_CUBE * half) @ axes.T
+
+
+def solid(body: NaturalBody, attachments) -> Float[Array, "6 k 3"]:
+    """Faces of a platform in its axes [m]: its `box` where that holds all attachments (n, 3), else
+    the polygon with them as corners (and five faces of no size)."""
+    axes, half = _equal_box(body)
+    inside = jnp.all(jnp.abs((attachments - body.centre) @ axes) <= half * (1.0 + 1e-6) + 1e-9)
+    arms = attachments - jnp.mean(attachments, axis=0)
+    # corners in the order of their angle in the plane of their two widest directions
+    plane = jnp.linalg.eigh(arms.T @ arms)[1][:, 1:]
+    x, y = (arms @ plane).T
+    corners = attachments[jnp.argsort(jnp.arctan2(y, x))]
+    k = max(5, attachments.shape[0] + 1)
+    closed = jnp.concatenate([corners, jnp.broadcast_to(corners[:1], (k - corners.shape[0], 3))])
+    polygon = jnp.concatenate([closed[None], jnp.broadcast_to(closed[0], (5, k, 3))])
+    faces = box(body)
+    faces = jnp.concatenate([faces, jnp.broadcast_to(faces[:, -1:], (6, k - 5, 3))], axis=1)
+    return jnp.where(inside, faces, polygon)
+
+
+def _equal_box(body: NaturalBody):
+    """Axes (3, 3) and half edges (3,) [m]: a box has the second moments m edge^2/12."""
+    moments = 0.5 * jnp.trace(body.inertia) * jnp.eye(3) - body.inertia
+    values, axes = jnp.linalg.eigh(moments)
+    return axes, jnp.sqrt(3.0 * jnp.maximum(values, 0.0) / body.mass)

@@ -1,0 +1,277 @@
+"""Deformable rods as dynamic splines: cables, wires, sutures.
+
+A cubic B-spline in (x, y, z, theta) with stretch, twist and bending energy, after Khalifa and Palli,
+"Symplectic integration for multivariate dynamic spline-based model of deformable linear objects"
+(2022), with a consistent mass matrix and a torsion that is finite at straight states
+(docs/spline-rod.md)."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._precision import as_float_array, float_field
+from ..math import bsplines
+from ..math.linalg import matvec
+from ..mechanics import Scene, State, System
+from ..mechanics.checks import known_values, require, require_positive, require_shape
+from ..mechanics.rod_ends import End
+from . import spline_rod_energy as elastic
+from .spline_rod_layout import Layout, layout
+
+
+class SplineRod(System):
+    """A rod between two ends.
+
+    - `length` L [m], `diameter` D [m], `density` [kg/m^3];
+    - `young` E [Pa], and `shear` G [Pa] or, if None, `poisson` nu: G = E/(2 (1 + nu));
+    - `left`, `right`: how its ends are held (`End`);
+    - `control_points` n_u >= 5 of the spline; `quadrature`: ("gauss", points per span) or ("trap",
+      points in all);
+    - `torsion_width` delta_t [1/m] (None: 2/L): curvatures well below it count as straight, where the
+      torsion of the centre line means nothing; `bending_width` delta_b [1/m]: rounds the cusp of the
+      energy at straight states of a rod with plastic curvature;
+    - `rest_strain` (3,): plastic compression [-], twist [1/m] and curvature [1/m];
+    - `damping` [s]: of Kelvin and Voigt, each strain resists its rate with this times its stiffness;
+    - `loads`: places, as fractions of L, where inputs push: three forces [N] each;
+    - `gravity` [m/s^2] along -z.
+
+    Coordinates: x, y, z, theta of the control points that are not held."""
+
+    length: Float[Array, ""] = float_field(default=2.0)
+    diameter: Float[Array, ""] = float_field(default=2e-3)
+    density: Float[Array, ""] = float_field(default=2700.0)
+    young: Float[Array, ""] = float_field(default=69e9)
+    poisson: Float[Array, ""] = float_field(default=0.33)
+    shear: Float[Array, ""] | None = None
+    left: End = eqx.field(default_factory=End.pinned)
+    right: End = eqx.field(default_factory=End.pinned)
+    control_points: int = eqx.field(static=True, default=9)
+    quadrature: tuple[str, int] = eqx.field(static=True, default=("gauss", 4))
+    torsion_width: Float[Array, ""] | None = None
+    bending_width: Float[Array, ""] = float_field(default=0.05)
+    rest_strain: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    damping: Float[Array, ""] = float_field(default=0.0)
+    viscous: bool = eqx.field(static=True, default=False)
+    loads: tuple[float, ...] = eqx.field(static=True, default=())
+    gravity: Float[Array, ""] = float_field(default=9.81)
+    closed_form: bool = eqx.field(static=True, default=True)
+
+    default_integrator: ClassVar[str] = "implicit_midpoint"
+    default_dt: ClassVar[float] = 2e-3
+
+    def __check_init__(self):
+        for name in ("length", "diameter", "density", "young"):
+            require_positive(name, getattr(self, name))
+        if self.shear is not None:
+            require_positive("shear", self.shear)
+        nu = known_values(self.poisson)
+        ok = nu is None or bool(-1 < nu < 0.5)
+        require(ok, "poisson", self.poisson, "a number between -1 and 0.5")
+        require(self.control_points >= 5, "control_points", self.control_points, "5 or more")
+        elastic.check_rule(self.quadrature)
+        require_shape("rest_strain", self.rest_strain, (3,))
+        require_positive("bending_width", self.bending_width)
+        require_positive("damping", self.damping, zero_allowed=True)
+        for place in self.loads:
+            require(0.0 <= place <= 1.0, "loads", self.loads, "fractions of the length")
+
+    # --- names and layout
+    @property
+    def layout(self) -> Layout:
+        return layout(self.control_points, self.left.held(), self.right.held())
+
+    @property
+    def coordinate_names(self):
+        free = self.layout.free
+        return tuple(
+            f"{name}_{i}" for c, name in enumerate(("x", "y", "z", "theta")) for i in free[c]
+        )
+
+    @property
+    def input_names(self):
+        return tuple(f"load_{i + 1}_{c}" for i in range(len(self.loads)) for c in "xyz")
+
+    @property
+    def separable(self):
+        return not self.viscous
+
+    @property
+    def span(self) -> Float[Array, ""]:
+        """Length h of a knot span [m]."""
+        return self.length / (self.control_points - 3)
+
+    # --- material
+    @property
+    def line_density(self):
+        """Mass and polar moment of inertia per length, mu [kg/m] and I [kg m]."""
+        area = jnp.pi * self.diameter**2 / 4.0
+        return self.density * area, self.density * jnp.pi * self.diameter**4 / 32.0
+
+    @property
+    def stiffness(self) -> elastic.Stiffness:
+        """H_s [N], H_t [N m^2], H_b [N m^2] and the two widths [1/m]."""
+        shear = self.young / (2.0 * (1.0 + self.poisson)) if self.shear is None else self.shear
+        d4 = jnp.pi * self.diameter**4
+        width = 2.0 / self.length if self.torsion_width is None else self.torsion_width
+        return elastic.Stiffness(
+            self.young * jnp.pi * self.diameter**2 / 4.0,
+            shear * d4 / 32.0,
+            self.young * d4 / 64.0,
+            width,
+            self.bending_width,
+        )
+
+    # --- control points
+    def ends_at(self, t):
+        """Outer and next control points (4,) of both ends where they are held at time `t`."""
+        zero = 0.0 * self.length
+        ahead = jnp.stack([1.0 + zero, zero, zero])
+        start, stop = jnp.stack([zero, zero, zero]), jnp.stack([self.length, zero, zero])
+        third = self.span / 3.0  # r' at a clamped end is 3/h times the first difference
+        p, d, a = self.left.place(t, start, ahead, zero)
+        first, second = jnp.append(p, a), jnp.append(p + third * d, a)
+        p, d, a = self.right.place(t, stop, ahead, zero)
+        return first, second, jnp.append(p - third * d, a), jnp.append(p, a)
+
+    def control(self, t, q) -> Float[Array, "4 n"]:
+        """All control points, x, y, z and theta, held ones included."""
+        return self.layout.join(q, *self.ends_at(t))
+
+    def control_rate(self, t, v) -> Float[Array, "4 n"]:
+        """Their velocities."""
+        if not (self.left.moves or self.right.moves):
+            zero = jnp.zeros(4, v.dtype)
+            return self.layout.join(v, zero, zero, zero, zero)
+        return self.layout.join(v, *self._end_rates(t)[0])
+
+    def _end_rates(self, t):
+        """Velocities and accelerations of held control points."""
+        one = jnp.ones_like(t)
+        rate = lambda t: jax.jvp(self.ends_at, (t,), (one,))[1]
+        return jax.jvp(rate, (t,), (one,))
+
+    # --- equations
+    def elastic_energy(self, P) -> elastic.Energies:
+        """Stretch, torsion and bending energy [J] of control points (4, n)."""
+        return elastic.energies(P, self.points, self.span, self.stiffness, self.rest_strain)
+
+    @property
+    def points(self) -> elastic.Points:
+        return elastic.points(self.control_points, self.quadrature)
+
+    def springs_energy(self, t, P):
+        """[J] of the springs at both ends."""
+        first, _, _, last = self.ends_at(t)
+        pull = lambda end, p, anchor: 0.5 * jnp.sum(end.stiffness * (p[:3] - anchor[:3]) ** 2)
+        return pull(self.left, P[:, 0], first) + pull(self.right, P[:, -1], last)
+
+    def weight(self) -> Float[Array, " n"]:
+        """Of each control point [N]."""
+        return self.line_density[0] * self.gravity * self.span * bsplines.integrals(
+            self.control_points
+        )
+
+    def potential_energy(self, q):
+        P = self.control(jnp.zeros((), q.dtype), q)
+        e = self.elastic_energy(P)
+        total = e.stretch + e.torsion + e.bending + jnp.sum(self.weight() * P[2])
+        return total + self.springs_energy(jnp.zeros((), q.dtype), P)
+
+    def control_forces(self, t, q, v, u) -> Float[Array, "4 n"]:
+        """Generalised forces on all control points, held ones included."""
+        P = self.control(t, q)
+        if self.closed_form:
+            F = elastic.forces(P, self.points, self.span, self.stiffness, self.rest_strain)
+        else:
+            total = lambda P: sum(self.elastic_energy(P))
+            F = -jax.grad(total)(P)
+        F = F - jax.grad(lambda P: self.springs_energy(t, P))(P)
+        F = F.at[2].add(-self.weight())
+        if self.loads:
+            b = bsplines.basis(self.control_points, np.array(self.loads) * (self.control_points - 3))
+            F = F.at[:3].add(u.reshape(-1, 3).T @ b[0])
+        if self.viscous:
+            F = F + elastic.damping_forces(
+                P, self.control_rate(t, v), self.points, self.span, self.stiffness, self.damping
+            )
+        return F
+
+    def force(self, t, q, v, u):
+        F = self.layout.split(self.control_forces(t, q, v, u))
+        if self.left.moves or self.right.moves:
+            _, accelerations = self._end_rates(t)
+            A = self.layout.join(jnp.zeros_like(q), *accelerations)
+            inertia = self._densities()[:, None] * self.span * (A @ bsplines.gram(self.control_points))
+            F = F - self.layout.split(inertia)
+        return F
+
+    def _densities(self):
+        mu, polar = self.line_density
+        return jnp.stack([mu, mu, mu, polar])
+
+    def mass_matrix(self, q):
+        J = self._densities() * self.span
+        return jax.scipy.linalg.block_diag(
+            *(J[c] * G for c, G in enumerate(self.layout.gram_blocks))
+        )
+
+    def mass_solve(self, q, B):
+        parts = np.cumsum([len(f) for f in self.layout.free])[:-1]
+        J = self._densities() * self.span
+        blocks = jnp.split(B, parts)
+        return jnp.concatenate(
+            [inverse @ b / J[c] for c, (inverse, b) in enumerate(zip(self.layout.gram_inverses, blocks, strict=True))]
+        )
+
+    def acceleration(self, t, q, v, u):
+        parts = np.cumsum([len(f) for f in self.layout.free])[:-1]
+        J = self._densities() * self.span
+        forces = jnp.split(self.total_force(t, q, v, u), parts)
+        return jnp.concatenate(
+            [matvec(jnp.asarray(inverse), f) / J[c] for c, (inverse, f) in enumerate(zip(self.layout.gram_inverses, forces, strict=True))]
+        )
+
+    # --- states and outputs
+    def state_of(self, curve, twist=None, t: float = 0.0) -> State:
+        """At rest along a curve, a function from material coordinates (k,) in [0, L] [m] to positions
+        (k, 3) [m], by interpolation; `twist`: likewise to angles (k,) [rad]."""
+        n = self.control_points
+        x = bsplines.greville(n)
+        collocation = bsplines.basis(n, x)[0]
+        u = jnp.asarray(x) * self.span
+        angles = jnp.zeros((n, 1)) if twist is None else as_float_array(twist(u))[:, None]
+        values = jnp.concatenate([as_float_array(curve(u)), angles], axis=1)
+        P = jnp.linalg.solve(jnp.asarray(collocation), values).T
+        q = self.layout.split(P)
+        return State(q, jnp.zeros_like(q))
+
+    def default_state(self):
+        zero = jnp.zeros(self.control_points) * self.length
+        x = bsplines.greville(self.control_points) * self.span
+        q = self.layout.split(jnp.stack([x, zero, zero, zero]))
+        return State(q, jnp.zeros_like(q))
+
+    def shape(self, P, count: int = 101) -> Float[Array, "count 3"]:
+        """Positions along the rod, equally spaced in material length."""
+        b = bsplines.basis(self.control_points, np.linspace(0, self.control_points - 3, count))[0]
+        return b @ P[:3].T
+
+    def outputs(self, t, q, v, u, multipliers):
+        P = self.control(t, q)
+        b = bsplines.basis(self.control_points, [(self.control_points - 3) / 2])[0][0]
+        ends = jnp.min(jnp.stack([P[2, 0], P[2, -1]]))
+        curve = self.shape(P)
+        return {
+            "control": P.T,
+            "centre": b @ P[:3].T,
+            "sag": ends - jnp.min(curve[:, 2]),
+            "stretch": elastic.largest_stretch(P, self.points, self.span),
+        }
+
+    def geometry(self, t, q):
+        P = self.control(t, q)
+        return Scene(lines={"rod": self.shape(P)[None]}, points={"end": P[:3, jnp.array([0, -1])].T})

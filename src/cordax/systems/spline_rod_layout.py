@@ -1,0 +1,66 @@
+"""Which numbers of a spline are unknown."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..math import bsplines
+
+Held = tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]
+
+
+class Layout(NamedTuple):
+    """Unknowns of a rod, component by component: `free[c]` the control points whose x, y, z or theta
+    is unknown; `gram_blocks[c]` the Gram matrix on them, in units of h, and its inverse."""
+
+    n: int
+    left: Held
+    right: Held
+    free: tuple[tuple[int, ...], ...]
+    gram_blocks: tuple[np.ndarray, ...]
+    gram_inverses: tuple[np.ndarray, ...]
+
+    def split(self, P):
+        """The unknowns among control points (4, n), shape (n_q,)."""
+        return jnp.concatenate(
+            [P[c, i[0] : i[-1] + 1] if _whole(i) else P[c, np.array(i)] for c, i in enumerate(self.free)]
+        )
+
+    def join(self, q, first, second, before_last, last):
+        """Control points (4, n) from unknowns and the values of held ones at both ends."""
+        rows, start = [], 0
+        for c, free in enumerate(self.free):
+            part = q[start : start + len(free)]
+            start += len(free)
+            pieces, k = [], 0
+            for i in range(self.n):
+                if i in free:
+                    continue
+                value = {0: first, 1: second, self.n - 2: before_last, self.n - 1: last}[i][c]
+                before = sum(j < i for j in free)
+                if before > k:
+                    pieces.append(part[k:before])
+                    k = before
+                pieces.append(value[None])
+            if k < len(free):
+                pieces.append(part[k:])
+            rows.append(jnp.concatenate(pieces))
+        return jnp.stack(rows)
+
+
+def _whole(index) -> bool:
+    return index[-1] - index[0] + 1 == len(index)
+
+
+@lru_cache
+def layout(n: int, left: Held, right: Held) -> Layout:
+    """Of a rod with n control points, held as `End.held` says."""
+    free = []
+    for c in range(4):
+        held = {0: left[0][c], 1: left[1][c], n - 1: right[0][c], n - 2: right[1][c]}
+        free.append(tuple(i for i in range(n) if not held.get(i, False)))
+    blocks = tuple(bsplines.gram(n)[np.ix_(i, i)] for i in free)
+    inverses = tuple(np.linalg.inv(b) for b in blocks)
+    return Layout(n, left, right, tuple(free), blocks, inverses)
