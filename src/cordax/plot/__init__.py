@@ -4,6 +4,15 @@ from .animate import animate
 from .files import save_figure
 from .fit import plot_fit
 from .lines import plot_states
+from .pose import plot_pose
 from .scene import plot_scene, plot_snapshots
 
-__all__ = ["animate", "plot_fit", "plot_scene", "plot_snapshots", "plot_states", "save_figure"]
+__all__ = [
+    "animate",
+    "plot_fit",
+    "plot_pose",
+    "plot_scene",
+    "plot_snapshots",
+    "plot_states",
+    "save_figure",
+]

@@ -2,7 +2,7 @@
 
 import subprocess
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -72,12 +72,8 @@ def _frames(trajectory: Trajectory, fps, speed, dpi, title) -> Iterator[np.ndarr
         write = axes.text if dimension(scenes[0]) == 2 else axes.text2D  # pyright: ignore
         clock = write(0.03, 0.985, "", transform=axes.transAxes, va="top", family="monospace")
         artists = draw(axes, scenes[0], at(0), norm)
-        if dimension(scenes[0]) == 3:
-            yield from _draw_all(canvas, artists, clock, scenes, at, t[rows])
-            return
-        # In the plane everything but the machine is drawn once and kept as the background.
-        ordered = [*sorted(artists.values(), key=lambda a: a.get_zorder()), clock]
-        for artist in ordered:
+        # Everything but the machine is drawn once and kept as the background.
+        for artist in (*artists.values(), clock):
             artist.set_animated(True)
         canvas.draw()
         background = canvas.copy_from_bbox(figure.bbox)  # pyright: ignore
@@ -85,18 +81,16 @@ def _frames(trajectory: Trajectory, fps, speed, dpi, title) -> Iterator[np.ndarr
             move(artists, scene, at(i))
             clock.set_text(f"t = {t[rows[i]]:5.2f} s")
             canvas.restore_region(background)  # pyright: ignore
-            for artist in ordered:
+            for artist in (*_far_first(artists.values(), dimension(scene)), clock):
                 axes.draw_artist(artist)
             yield np.array(canvas.buffer_rgba())[..., :3]
 
 
-def _draw_all(canvas, artists, clock, scenes, at: Callable, times) -> Iterator[np.ndarray]:
-    """In space the order of drawing depends on the view, so every frame is drawn as a whole."""
-    for i, scene in enumerate(scenes):
-        move(artists, scene, at(i))
-        clock.set_text(f"t = {times[i]:5.2f} s")
-        canvas.draw()
-        yield np.array(canvas.buffer_rgba())[..., :3]
+def _far_first(artists: Iterable, dimension: int) -> list:
+    """In the order of drawing: in space it depends on the distance to the eye."""
+    if dimension == 2:
+        return sorted(artists, key=lambda a: a.get_zorder())
+    return sorted(artists, key=lambda a: a.do_3d_projection(), reverse=True)
 
 
 def _stage(scenes: list[Scene], dpi: float, with_bar: bool) -> Figure:
@@ -104,7 +98,7 @@ def _stage(scenes: list[Scene], dpi: float, with_bar: bool) -> Figure:
     low, high = bounds(scenes)
     flat = len(low) == 2
     height = 5.5
-    width = (height - 1.0) * (high - low)[0] / (high - low)[1] + 1.0 if flat else 5.5
+    width = (height - 1.0) * (high - low)[0] / (high - low)[1] + 1.0 if flat else 6.0
     width = min(max(width, 3.2), 8.0) + 1.0 * with_bar
     even = lambda inches: 2 * round(inches * dpi / 2) / dpi
     figure = Figure(figsize=(even(width), even(height)), dpi=dpi, layout="constrained")

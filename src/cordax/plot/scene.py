@@ -70,11 +70,11 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
     rows = [int(np.argmin(np.abs(t - time))) for time in chosen]
     scenes = scenes_of(system, t[rows], np.asarray(trajectory.q)[rows])
     coloured = line_values(trajectory, scenes[0])
-    norm = norm_of(*coloured.values()) if coloured else None
+    norm = norm_of(*(x[rows] for x in coloured.values())) if coloured else None
     flat = dimension(scenes[0]) == 2
     with plt.rc_context(FONT):
         low, high = bounds(scenes)
-        shape = (high - low)[1] / (high - low)[0] if flat else 1.0
+        shape = (high - low)[1] / (high - low)[0] if flat else 0.85
         panel = min(2.6, 5.0 / shape) if flat else 3.4
         size = (panel * len(rows) + 1.2, panel * shape + 0.6)
         options: dict[str, Any] = {} if flat else {"subplot_kw": {"projection": "3d"}}
@@ -90,7 +90,7 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
                 if not flat:  # one set of numbers is enough
                     one.set(xlabel="", zlabel="", xticklabels=[], yticklabels=[], zticklabels=[])
         if norm is not None:
-            kind, numbers = next(iter(coloured)), list(coloured.values())
+            kind, numbers = next(iter(coloured)), [x[rows] for x in coloured.values()]
             colour_bar(axes[0, -1], kind, norm, list(axes[0]), numbers)
     return figure
 
@@ -145,6 +145,11 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
             axis.set_pane_color((0.97, 0.97, 0.97, 1.0))
             axis._axinfo["grid"].update(color="#DDDDDD", linewidth=0.6)
         axes.view_init(elev=18.0, azim=-62.0)  # pyright: ignore[reportAttributeAccessIssue]
+        # equal scales, and less of the empty frame that axes in space leave around themselves
+        size = high - low
+        flatness = max(0.0, 1.0 - size[2] / max(size[:2]))
+        axes.set_box_aspect(size, zoom=1.0 + 0.25 * flatness)  # pyright: ignore
+        return
     axes.set_aspect("equal")
 
 
@@ -176,9 +181,7 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
     artists: dict = {}
     for kind, lines in scene.lines.items():
         style = LINES.get(kind, OTHER_LINE)
-        if style.face is not None and not flat:
-            artists["lines", kind] = _solid(np.asarray(lines), style)
-            axes.add_collection(artists["lines", kind], autolim=False)
+        if kind in _solids(scene):
             continue
         options: dict = {"linewidths": style.width, "zorder": style.order}
         if kind in values:
@@ -188,6 +191,9 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
             options |= {"colors": style.colour}
         artists["lines", kind] = Lines(list(_shape(np.asarray(lines), style.zigzag)), **options)
         axes.add_collection(artists["lines", kind], autolim=False)
+    if solids := _solids(scene):
+        artists["solids"] = _bodies(scene, solids)
+        axes.add_collection(artists["solids"], autolim=False)
     for kind, points in scene.points.items():
         style = POINTS.get(kind, OTHER_POINT)
         look = {"s": style.size, "c": style.colour, "edgecolors": "#333333", "linewidths": 0.8}
@@ -196,24 +202,43 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
     return artists
 
 
-def _solid(faces: np.ndarray, style: LineStyle):
-    """Closed lines (n, k, 3) as the faces of a body."""
+def _solids(scene: Scene) -> list[str]:
+    """Kinds of lines that are faces of bodies in space."""
+    filled = lambda kind: LINES.get(kind, OTHER_LINE).face is not None
+    return [kind for kind, x in scene.lines.items() if filled(kind) and x.shape[-1] == 3]
+
+
+def _bodies(scene: Scene, kinds: list[str]):
+    """All faces as one artist, which draws the far ones first."""
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    look = {"facecolors": style.face, "edgecolors": style.colour, "linewidths": style.width}
-    return Poly3DCollection(list(faces), alpha=0.9, zorder=style.order, **look)
+    colours = [LINES[kind].face for kind in kinds for _ in scene.lines[kind]]
+    edge = LINES[kinds[0]]
+    return Poly3DCollection(
+        _faces(scene, kinds),
+        facecolors=colours,
+        edgecolors=edge.colour,
+        linewidths=edge.width,
+        alpha=0.92,
+        zorder=edge.order,
+    )
+
+
+def _faces(scene: Scene, kinds: list[str]) -> list[np.ndarray]:
+    return [face for kind in kinds for face in np.asarray(scene.lines[kind])]
 
 
 def move(artists: dict, scene: Scene, values: Mapping[str, Any]) -> None:
     """Bring artists that `draw` made to another scene of the same machine."""
     for kind, lines in scene.lines.items():
-        artist = artists["lines", kind]
-        if LINES.get(kind, OTHER_LINE).face is not None and lines.shape[-1] == 3:
-            artist.set_verts(list(np.asarray(lines)))
+        if kind in _solids(scene):
             continue
+        artist = artists["lines", kind]
         artist.set_segments(list(_shape(np.asarray(lines), LINES.get(kind, OTHER_LINE).zigzag)))
         if kind in values:
             artist.set_array(np.asarray(values[kind]))
+    if solids := _solids(scene):
+        artists["solids"].set_verts(_faces(scene, solids))
     for kind, points in scene.points.items():
         points = np.asarray(points)
         if points.shape[1] == 2:
