@@ -15,6 +15,9 @@ class _Command(NamedTuple):
 #: by the words that call them
 _COMMANDS = {
     "run neck": _Command("run", "run_neck", "simulate the tendon-driven neck; figure, film, data"),
+    "run cable-robot": _Command(
+        "run_robot", "run_robot", "simulate a cable robot: an example, or robot.toml"
+    ),
     "reproduce neck": _Command(
         "reproduce", "reproduce_neck", "repeat the neck paper's experiments and judge its claims"
     ),
@@ -34,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"cordax {__version__}")
         return 0
+    if words[0] == "run" and len(words) > 1 and words[1].endswith(".toml"):
+        words = ["run", "cable-robot", "--robot", *words[1:]]
     for count in (2, 1):
         name = " ".join(words[:count])
         if name in _COMMANDS and len(words) >= count:
@@ -71,10 +76,12 @@ def _call(name: str, rest: list[str]) -> int:
 def _overview(first: str = "") -> str:
     lines = [f"usage: cordax {first or 'COMMAND'} ...", ""]
     lines += [
-        f"  cordax {name:16} {command.help}"
+        f"  cordax {name:22} {command.help}"
         for name, command in _COMMANDS.items()
         if name.startswith(first)
     ]
+    if "run".startswith(first):
+        lines.append(f"  cordax {'run robot.toml':22} simulate your own cable robot")
     if not first:
-        lines.append(f"  cordax {'--version':16} the version")
+        lines.append(f"  cordax {'--version':22} the version")
     return "\n".join([*lines, "", "Add --help to a command for its options."])

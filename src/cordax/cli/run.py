@@ -1,7 +1,6 @@
 """`cordax run neck`: one simulation, its summary and its files."""
 
 import math
-import time
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +16,7 @@ from ..reproduce.neck.setup import DURATION, amplitude
 from ..simulate import simulate
 from ..systems import Neck
 from ..trajectory import Trajectory
+from .timing import timed
 
 #: tension of every tendon while the motors are not controlled [N]
 _PRESTRESS = 20.0
@@ -76,9 +76,8 @@ def run_neck(
         state0 = neck.state_at(amplitude(joints), tension=tension)
         law = -neck.motors.travel * tension
 
-    def go(bar: bool) -> tuple[Trajectory, float]:
-        start = time.perf_counter()
-        run = simulate(
+    def go(bar: bool) -> Trajectory:
+        return simulate(
             neck,
             state0,
             dt=dt,
@@ -87,27 +86,14 @@ def run_neck(
             control=law,
             progress=bar,
         )
-        jax.block_until_ready(run.q)
-        return run, time.perf_counter() - start
 
-    first, with_compilation = go(progress)
-    run, seconds = first, with_compilation
-    if not progress:  # in pieces with a bar the time of the run alone would not be comparable
-        run, seconds = go(False)
+    run, wall_time = timed(go, duration, progress)
     print(f"Neck: {joints} joints, {tendons} tendons, {routing} routing, gravity {gravity:g} m/s^2")
     print(f"{integrator}, {round(duration / dt)} steps of {dt * 1e3:g} ms, {duration:g} s in all")
     print()
-    for name, text in summary(run, controller if control else None).items():
+    lines = summary(run, controller if control else None)
+    for name, text in (lines | {"wall time": wall_time}).items():
         print(f"  {name:24} {text}")
-    if progress:
-        print(f"  {'wall time':24} {with_compilation:.2f} s with compilation")
-    else:
-        compiling = max(0.0, with_compilation - seconds)
-        speed = duration / seconds
-        print(
-            f"  {'wall time':24} {seconds * 1e3:.1f} ms to run ({speed:.0f} times real time), "
-            f"{compiling:.2f} s to compile or load"
-        )
     print()
     for path in _write(run, controller if control else None, output, figure, film, npz, csv):
         print(f"wrote {path}")

@@ -15,7 +15,8 @@ from ..trajectory import Trajectory
 
 
 class RobotFile(NamedTuple):
-    """A robot, its `start`, and a run: step `dt` and `duration` [s], stored every `save_every` steps.
+    """A robot, its `start`, and a run: step `dt` and `duration` [s], every `save_every`-th step
+    stored.
 
     `inputs` (n_u,) are constant, `pulses` (k, n_u) act between `pulse_times` (k, 2) [s]; `switches`
     name what happens to the payload ("pick", "place", "drop") and when [s]. `slack`: "report" keeps

@@ -6,35 +6,17 @@ import tomllib
 from importlib import resources
 from pathlib import Path
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from .. import formulations
-from ..consistency import consistent
-from ..control import MeanTension, Quintic, Reference
 from ..integrators import BY_NAME
 from ..mechanics import State
-from ..mechanics.checks import require, require_positive
-from ..mechanics.drives import Drive
-from ..mechanics.exits import Exit
-from ..statics import equilibrium
-from ..systems import (
-    CableRobot,
-    CarriageExit,
-    ElasticCables,
-    NaturalBody,
-    PointExit,
-    ProgrammedLengths,
-    PulleyExit,
-    RigidCables,
-    ServoWinches,
-    SwivelPulleyExit,
-    Winches,
-    box_inertia,
-)
+from ..mechanics.checks import require
+from ..systems import CableRobot
 from .robot_file import RobotFile
 from .table import Table
+from .toml_machine import read_body, read_machine, read_span
 
 #: shipped with cordax
 EXAMPLES = ("suspended", "pick_and_place", "overturning", "eight_cables")
@@ -45,12 +27,6 @@ _FORMULATIONS = {
     "penalty": (formulations.Penalty, ("alpha", "xi", "omega")),
     "projected": (formulations.Projected, ()),
     "index_3": (formulations.Index3, ()),
-}
-_EXITS = {
-    "point": (PointExit, (), ()),
-    "pulley": (PulleyExit, ("radius",), ()),
-    "swivel": (SwivelPulleyExit, ("radius", "pulley_inertia"), ("damping",)),
-    "carriage": (CarriageExit, ("mass",), ("stiffness", "damping")),
 }
 
 
@@ -69,12 +45,11 @@ def read_robot(path: str | Path) -> RobotFile:
         raise ValueError(f"{path}: got text that is not TOML ({error})") from error
     top = Table(path, "", data)
     name = top.text("name", path.stem)
-    robot, start, inputs = _machine(top)
-    robot, switches = _payload(top.table("payload"), robot, top.has("payload"))
-    if switches:
+    robot, start, inputs = read_machine(top)
+    switches = ()
+    if top.has("payload"):
+        robot, switches = _payload(top.table("payload"), robot)
         start = _with_payload(robot, start)
-    elif top.has("payload"):
-        require(False, top.where("payload"), "no times", "pick, and perhaps place or drop [s]")
     times, pulses = _pulses(top.tables("pulses"), robot)
     run = _run(top.table("run", needed=True), robot)
     top.finish()
@@ -91,226 +66,18 @@ def read_robot(path: str | Path) -> RobotFile:
     )
 
 
-# --- the machine ---------------------------------------------------------------------------------
-def _machine(top: Table) -> tuple[CableRobot, State, np.ndarray]:
-    table = top.table("platform", needed=True)
-    attachments = table.numbers("attachments", (None, 3))
-    n = len(attachments)
-    position = table.numbers("position", (3,))
-    rotation = _rotation(table)
-    linear, angular = (table.numbers(f"{x}_damping", (), default=0.0) for x in ("linear", "angular"))
-    velocity = table.numbers("velocity", (3,), default=None)
-    spin = table.numbers("angular_velocity", (3,), default=None)
-    how = table.word("start", ("pose", "nearest", "equilibrium"), "pose")
-    platform = _body(table)
-    exits = _exits(top.table("exits", needed=True), n)
-    with table.naming():
-        bare = CableRobot(
-            platform,
-            attachments,
-            exits,
-            ProgrammedLengths(np.ones(n)),
-            position=position,
-            rotation=rotation,
-            linear_damping=linear,
-            angular_damping=angular,
-            gravity=top.numbers("gravity", (), default=9.81),
-            cables=_cables(top.table("cables"), n),
-        )
-    table.finish()
-    drives = top.table("drives", needed=True)
-    lengths = drives.numbers("lengths", (n,), default=None)
-    lengths = np.asarray(bare.lengths()) if lengths is None else lengths
-    with drives.naming("lengths"):
-        require_positive("lengths", jnp.asarray(lengths))
-    if how == "equilibrium":
-        with table.naming("start"):
-            bare = _at_rest(bare, lengths)
-    robot, inputs = _drives(drives, bare, lengths)
-    start = robot.state_at(velocity=velocity, angular_velocity=spin)
-    if how == "nearest":
-        with table.naming("start"):
-            start = consistent(robot, start)
-    return robot, start, inputs
-
-
-def _body(table: Table) -> NaturalBody:
-    """Mass, a box or an inertia, and perhaps a natural basis."""
-    mass = table.numbers("mass", ())
-    require(
-        table.has("box") != table.has("inertia"),
-        table.where("box"),
-        "both box and inertia" if table.has("box") else "neither box nor inertia",
-        "either the edges of a uniform box [m] or an inertia about the centre of mass [kg m^2]",
-    )
-    if table.has("box"):
-        edges = table.numbers("box", (3,))
-        require(bool(np.all(edges > 0)), table.where("box"), edges, "edges > 0 m")
-        inertia = box_inertia(mass, edges)
-    else:
-        inertia = table.numbers("inertia", (3, 3))
-    centre = table.numbers("centre", (3,), default=np.zeros(3))
-    basis = table.table("basis")
-    vectors = {x: basis.numbers(x, (3,)) for x in ("r_i", "r_j", "v_i", "v_j") if basis.has(x)}
-    basis.finish()
-    with table.naming():
-        return NaturalBody(mass, inertia, centre, **vectors)
-
-
-def _rotation(table: Table) -> np.ndarray:
-    if table.has("rotation"):
-        rotation = table.numbers("rotation", (3, 3))
-        right = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-9)
-        right = right and np.linalg.det(rotation) > 0
-        require(right, table.where("rotation"), rotation, "a rotation matrix")
-        return rotation
-    roll, pitch, yaw = table.numbers("euler", (3,), default=np.zeros(3))
-    turn = lambda a, i, j: np.eye(3) + _plane(a, i, j)
-    return turn(yaw, 0, 1) @ turn(pitch, 2, 0) @ turn(roll, 1, 2)
-
-
-def _plane(angle: float, i: int, j: int) -> np.ndarray:
-    """A rotation from axis i towards axis j, less the identity."""
-    R = np.zeros((3, 3))
-    R[i, i] = R[j, j] = np.cos(angle) - 1.0
-    R[i, j], R[j, i] = -np.sin(angle), np.sin(angle)
-    return R
-
-
-def _exits(table: Table, n: int) -> Exit:
-    model = table.word("model", _EXITS)
-    kind, needed, optional = _EXITS[model]
-    points = _moved(table, table.numbers("points", (n, 3)))
-    values = {key: table.numbers(key, (), (n,)) for key in needed}
-    values |= {key: table.numbers(key, (), (n,)) for key in optional if table.has(key)}
-    table.finish()
-    with table.naming():
-        return kind(points, **values)
-
-
-def _moved(table: Table, start: np.ndarray) -> np.ndarray | Reference:
-    """`start`, or a motion from it by the quintics `moves` of the table."""
-    moves, times = [], []
-    for move in table.tables("moves"):
-        moves.append(move.numbers("by", start.shape))
-        times.append(_span(move))
-        move.finish()
-    return Quintic(start, np.array(moves), np.array(times)) if moves else start
-
-
-def _span(table: Table) -> np.ndarray:
-    times = table.numbers("times", (2,))
-    require(times[1] > times[0] >= 0, table.where("times"), times, "begin and end [s], 0 <= begin")
-    return times
-
-
-def _cables(table: Table, n: int) -> RigidCables | ElasticCables:
-    kind = table.word("kind", ("rigid", "elastic"), "rigid")
-    slack = table.word("slack", ("report", "unilateral"), "report")
-    values = {}
-    if kind == "elastic":
-        require(
-            slack == "report",
-            table.where("slack"),
-            slack,
-            "'report': elastic cables go slack by themselves",
-        )
-        values["stiffness"] = table.numbers("stiffness", (), (n,))
-        for key, shapes in (("damping", [(), (n,)]), ("width", [()])):
-            if table.has(key):
-                values[key] = table.numbers(key, *shapes)
-    table.finish()
-    with table.naming():
-        return ElasticCables(**values) if kind == "elastic" else RigidCables()
-
-
-def _at_rest(robot: CableRobot, lengths: np.ndarray) -> CableRobot:
-    """The robot, its pose moved to where it hangs at rest."""
-    held = _with_drives(robot, ProgrammedLengths(lengths))
-    try:
-        q = equilibrium(held).q[:12]
-    except RuntimeError as error:
-        raise ValueError(
-            "no state at rest found near the given pose; check lengths, or start nearer"
-        ) from error
-    origin = robot.platform.weights(jnp.zeros(3)) @ q.reshape(4, 3)
-    pose = (origin, robot.platform.rotation(q))
-    return eqx.tree_at(lambda r: (r.position, r.rotation), robot, pose)
-
-
-def _with_drives(robot: CableRobot, drives: Drive) -> CableRobot:
-    return eqx.tree_at(lambda r: r.drives, robot, drives)
-
-
-def _drives(table: Table, robot: CableRobot, lengths) -> tuple[CableRobot, np.ndarray]:
-    """The robot with its drives, and its constant inputs."""
-    n = robot.n_cables
-    kind = table.word("kind", ("programmed", "winches", "servo"))
-    each = lambda key, **more: table.numbers(key, (), (n,), **more)
-    wrench, nothing = np.zeros(6), np.zeros(n * len(robot.exits.inputs))
-    if kind == "programmed":
-        drives: Drive = ProgrammedLengths(_moved(table, lengths))
-        table.finish()
-        return _with_drives(robot, drives), np.concatenate([nothing, wrench])
-    drum = {
-        "zero_length": lengths,
-        "radius": each("radius"),
-        "rotor_inertia": each("rotor_inertia"),
-        "friction": each("friction", default=0.0),
-    }
-    with table.naming():
-        winches = _with_drives(robot, Winches(**drum))
-    if kind == "winches":
-        torque = _torques(table, "torque", winches)
-        table.finish()
-        return winches, np.concatenate([torque, nothing, wrench])
-    gains = {key: each(key, default=0.0) for key in ("K_i", "K_d")}
-    drum |= {"K_p": each("K_p"), **gains}
-    drum["feedforward"] = _torques(table, "feedforward", winches)
-    path = _moved(table, np.asarray(robot.position))
-    drum["reference"] = winches.winch_reference(path)
-    table.finish()
-    with table.naming():
-        servo = _with_drives(robot, ServoWinches(**drum))
-    return servo, np.concatenate([np.zeros(n), nothing, wrench])
-
-
-def _torques(table: Table, key: str, robot: CableRobot) -> np.ndarray:
-    """Given, or "hold": those of tensions that hold the platform at the start. With more than six
-    cables, the tensions nearest to equal ones of `mean_tension` [N]."""
-    n = robot.n_cables
-    mean = table.numbers("mean_tension", (), default=None)
-    if not table.is_word(key) and table.has(key):
-        return np.broadcast_to(table.numbers(key, (), (n,)), (n,)).astype(float)
-    table.word(key, ("hold",), "hold")
-    require(
-        (mean is None) == (n <= 6),
-        table.where("mean_tension"),
-        "nothing" if mean is None else mean,
-        "a mean tension [N] to hold with" if n > 6 else "nothing: six cables or fewer leave no choice",
-    )
-    if mean is None:
-        tension = robot.static_tensions()
-    else:
-        tension = MeanTension(mean)(robot.structure_matrix(), robot.static_wrench())
-    return -np.asarray(robot.drives.radius * tension)  # pyright: ignore
-
-
-# --- payload, pulses, run ------------------------------------------------------------------------
-def _payload(table: Table, robot: CableRobot, given: bool):
-    if not given:
-        return robot, ()
-    body = _body(table)
+def _payload(table: Table, robot: CableRobot):
+    """The robot with its payload, and what happens to that when."""
+    body = read_body(table)
     position = table.numbers("position", (3,))
     joint = table.numbers("joint", (3,), default=np.zeros(3))
     times = {what: table.numbers(what, ()) for what in ("pick", "place", "drop") if table.has(what)}
-    require(not {"place", "drop"} <= set(times), table.where("drop"), "place and drop", "one of them")
+    both = {"place", "drop"} <= set(times)
+    require(not both, table.where("drop"), "place and drop", "one of them")
     switches = tuple(sorted((t, what) for what, t in times.items()))
-    in_order = all(t > 0 for t, _ in switches) and [what for _, what in switches][:1] in (
-        [],
-        ["pick"],
-    )
-    require(in_order, table.where("pick"), switches, "times > 0 s, pick first")
+    in_order = bool(switches) and switches[0][0] > 0 and switches[0][1] == "pick"
+    given = ", ".join(f"{what} = {t:g}" for t, what in switches) or "no times"
+    require(in_order, table.where("pick"), given, "times > 0 s, pick first, then place or drop")
     table.finish()
     with table.naming():
         return robot.with_payload(body, position, joint), switches
@@ -326,7 +93,7 @@ def _with_payload(robot: CableRobot, start: State) -> State:
 def _pulses(tables: list[Table], robot: CableRobot) -> tuple[np.ndarray, np.ndarray]:
     times, inputs = np.zeros((len(tables), 2)), np.zeros((len(tables), robot.n_u))
     for i, table in enumerate(tables):
-        times[i] = _span(table)
+        times[i] = read_span(table)
         inputs[i, -6:-3] = table.numbers("force", (3,), default=np.zeros(3))
         inputs[i, -3:] = table.numbers("torque", (3,), default=np.zeros(3))
         table.finish()

@@ -26,7 +26,6 @@ from .style import (
     OTHER_POINT,
     POINTS,
     SCALE,
-    LineStyle,
     label,
 )
 
@@ -148,7 +147,7 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
         # equal scales, and less of the empty frame that axes in space leave around themselves
         size = high - low
         flatness = max(0.0, 1.0 - size[2] / max(size[:2]))
-        axes.set_box_aspect(size, zoom=1.0 + 0.25 * flatness)  # pyright: ignore
+        axes.set_box_aspect(size, zoom=1.0 + 0.15 * flatness)  # pyright: ignore
         return
     axes.set_aspect("equal")
 
@@ -264,8 +263,8 @@ def _shape(lines: np.ndarray, zigzag: bool, coils: int = 7) -> np.ndarray:
 def colour_bar(
     axes: Axes, kind: str, norm: Normalize, around: list[Axes] | None = None, values=()
 ) -> None:
-    """The scale that colours lines of `kind`, beside `axes` or beside all of `around`; with an arrow
-    where some of the `values` are below it."""
+    """The scale that colours lines of `kind`, beside `axes` or beside all of `around`; with an
+    arrow where some of the `values` are below it."""
     text = label(COLOURED_BY.get(kind, kind))
     below = any(np.any(np.asarray(v) < norm.vmin) for v in values)
     extend = "min" if below else "neither"

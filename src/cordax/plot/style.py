@@ -29,8 +29,8 @@ FONT = {
 
 
 class LineStyle(NamedTuple):
-    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only; `face` fills
-    closed lines in space, the faces of a body."""
+    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only; `face`
+    fills closed lines in space, the faces of a body."""
 
     colour: str
     width: float
