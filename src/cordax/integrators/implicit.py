@@ -29,6 +29,13 @@ class _Implicit(Integrator):
             stage = dynamics.retract(q, h * w)
             return w - v - h * dynamics.acceleration(t + h, stage, w, u(t + h, stage, w))
 
+        def correction(w, args):
+            # M (w - v) = h f: the Jacobian of the residual is M^-1 (M - h D - h^2 K)
+            dynamics, t, h, q, v, u = args
+            stage = dynamics.retract(q, h * w)
+            motion = dynamics.linearise(t + h, stage, w, u(t + h, stage, w))
+            return lambda r: motion.implicit_solve(h, motion.inertia(r))
+
         tolerance = self.tolerance if v.dtype == jnp.float64 else 1e-5
         w, solved = newton(
             residual,
@@ -36,6 +43,7 @@ class _Implicit(Integrator):
             (dynamics, t, h, q, v, u),
             tolerance=tolerance,
             max_iterations=self.max_iterations,
+            correction=correction if dynamics.linearisation_is_exact else None,
         )
         return Step(State(dynamics.retract(q, dt * w), v + (w - v) / self.abscissa), carry, solved)
 

@@ -8,12 +8,14 @@ from jax import lax
 from .linalg import solve
 
 
-def newton(residual, x0, args, *, tolerance, max_iterations: int):
+def newton(residual, x0, args, *, tolerance, max_iterations: int, correction=None):
     """Solve `residual(x, args) = 0` from `x0` and return `(x, converged)`.
 
     **Arguments:** `residual`: returns shape (n,); `x0`: shape (n,), not differentiated; `args`: a
     pytree holding everything the solution depends on; `tolerance`: on the largest entry of the
-    correction relative to `1 + max|x|`; `max_iterations`: at most this many.
+    correction relative to `1 + max|x|`; `max_iterations`: at most this many; `correction`: a
+    function `(x, args) -> (r -> dx)` that solves with the Jacobian at x, for machines that know its
+    structure (by default it is differentiated and solved densely).
 
     The iteration runs on stopped gradients; one further correction with a frozen Jacobian carries
     the derivative of the implicit function in both modes (1.3 times the forward run in reverse mode
@@ -23,12 +25,15 @@ def newton(residual, x0, args, *, tolerance, max_iterations: int):
     static = eqx.filter(args, eqx.is_array, inverse=True)
 
     def jacobian(x, args):
-        return jax.jacfwd(residual)(x, args)
+        J = jax.jacfwd(residual)(x, args)
+        return lambda r: solve(J, r)
+
+    prepare = jacobian if correction is None else correction
+    frozen = eqx.combine(stopped, static)
 
     def correct(carry):
         x, _, i = carry
-        frozen = eqx.combine(stopped, static)
-        dx = solve(jacobian(x, frozen), residual(x, frozen))
+        dx = prepare(x, frozen)(residual(x, frozen))
         size = jnp.max(jnp.abs(dx)) / (1.0 + jnp.max(jnp.abs(x)))
         return x - dx, size, i + 1
 
@@ -40,5 +45,4 @@ def newton(residual, x0, args, *, tolerance, max_iterations: int):
     start = (lax.stop_gradient(x0), jnp.asarray(jnp.inf, x0.dtype), jnp.asarray(0))
     x, size, _ = lax.while_loop(unfinished, correct, start)
     x = lax.stop_gradient(x)
-    A = lax.stop_gradient(jacobian(x, eqx.combine(stopped, static)))
-    return x - solve(A, residual(x, args)), size <= tolerance
+    return x - prepare(x, frozen)(residual(x, args)), size <= tolerance

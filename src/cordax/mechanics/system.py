@@ -101,6 +101,12 @@ class System(eqx.Module):
         splitting methods need it."""
         return False
 
+    @property
+    def constant_mass(self) -> bool:
+        """Whether the mass matrix is the same everywhere: then `linearise` is all of the Jacobian an
+        implicit step needs."""
+        return False
+
     # --- equations
     def mass_matrix(self, q) -> Float[Array, "n n"]:
         """M(q), symmetric positive definite, shape (n_v, n_v)."""

@@ -20,6 +20,7 @@ from ..mechanics import Scene, State, System
 from ..mechanics.checks import known_values, require, require_positive, require_shape
 from ..mechanics.rod_ends import End
 from . import spline_rod_energy as elastic
+from . import spline_rod_stiffness as stiffness
 from .spline_rod_layout import Layout, layout
 
 
@@ -112,7 +113,7 @@ class SplineRod(System):
         return self.density * area, self.density * jnp.pi * self.diameter**4 / 32.0
 
     @property
-    def stiffness(self) -> elastic.Stiffness:
+    def elasticity(self) -> elastic.Stiffness:
         """H_s [N], H_t [N m^2], H_b [N m^2] and the two widths [1/m]."""
         shear = self.young / (2.0 * (1.0 + self.poisson)) if self.shear is None else self.shear
         d4 = jnp.pi * self.diameter**4
@@ -157,7 +158,7 @@ class SplineRod(System):
     # --- equations
     def elastic_energy(self, P) -> elastic.Energies:
         """Stretch, torsion and bending energy [J] of control points (4, n)."""
-        return elastic.energies(P, self.points, self.span, self.stiffness, self.rest_strain)
+        return elastic.energies(P, self.points, self.span, self.elasticity, self.rest_strain)
 
     @property
     def points(self) -> elastic.Points:
@@ -185,7 +186,7 @@ class SplineRod(System):
         """Generalised forces on all control points, held ones included."""
         P = self.control(t, q)
         if self.closed_form:
-            F = elastic.forces(P, self.points, self.span, self.stiffness, self.rest_strain)
+            F = elastic.forces(P, self.points, self.span, self.elasticity, self.rest_strain)
         else:
             total = lambda P: sum(self.elastic_energy(P))
             F = -jax.grad(total)(P)
@@ -196,7 +197,7 @@ class SplineRod(System):
             F = F.at[:3].add(u.reshape(-1, 3).T @ b[0])
         if self.viscous:
             F = F + elastic.damping_forces(
-                P, self.control_rate(t, v), self.points, self.span, self.stiffness, self.damping
+                P, self.control_rate(t, v), self.points, self.span, self.elasticity, self.damping
             )
         return F
 
@@ -233,6 +234,28 @@ class SplineRod(System):
         forces = jnp.split(self.total_force(t, q, v, u), parts)
         return jnp.concatenate(
             [matvec(jnp.asarray(inverse), f) / J[c] for c, (inverse, f) in enumerate(zip(self.layout.gram_inverses, forces, strict=True))]
+        )
+
+    @property
+    def constant_mass(self):
+        return True
+
+    def linearise(self, t, q, v, u):
+        """Stiffness assembled span by span; by differentiating the force where there is more than
+        elastic energy, or quadrature points on knots."""
+        if self.viscous or self.quadrature[0] != "gauss" or not self.closed_form:
+            return super().linearise(t, q, v, u)
+        n = self.control_points
+        P = self.control(t, q)
+        spans = stiffness.span_matrices(
+            P, n, self.quadrature, self.span, self.elasticity, self.rest_strain
+        )
+        springs = jnp.stack([self.left.stiffness, self.right.stiffness])
+        return stiffness.RodLinearisation(
+            self.force(t, q, v, u),
+            stiffness.with_springs(spans, springs),
+            self._densities() * self.span,
+            self.layout,
         )
 
     # --- states and outputs

@@ -1,7 +1,7 @@
 """Which numbers of a spline are unknown."""
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +11,8 @@ from ..math import bsplines
 Held = tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]
 
 
-class Layout(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Layout:
     """Unknowns of a rod, component by component: `free[c]` the control points whose x, y, z or theta
     is unknown; `gram_blocks[c]` the Gram matrix on them, in units of h, and its inverse."""
 
@@ -21,6 +22,14 @@ class Layout(NamedTuple):
     free: tuple[tuple[int, ...], ...]
     gram_blocks: tuple[np.ndarray, ...]
     gram_inverses: tuple[np.ndarray, ...]
+
+    @property
+    def mask(self) -> np.ndarray:
+        """1.0 where a number is unknown, shape (4, n)."""
+        mask = np.zeros((4, self.n))
+        for c, free in enumerate(self.free):
+            mask[c, list(free)] = 1.0
+        return mask
 
     def split(self, P):
         """The unknowns among control points (4, n), shape (n_q,)."""
