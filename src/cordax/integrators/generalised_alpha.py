@@ -70,11 +70,13 @@ class GeneralisedAlpha(Integrator):
 
         now = (q, v, a, smooth)
         guess = jnp.concatenate([a, multipliers])
+        # round-off of the constraints, over h^2, is all that accelerations can be solved to
+        floor = 64.0 * jnp.finfo(q.dtype).eps / (dt * dt)
         x, solved = newton(
             residual,
             guess,
             (system, t + dt, dt, u, now),
-            tolerance=self.tolerance,
+            tolerance=jnp.maximum(self.tolerance, floor),
             max_iterations=self.max_iterations,
         )
         q, v, smooth = end(x[:n], (*now, dt))

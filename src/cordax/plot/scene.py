@@ -73,7 +73,7 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
     flat = dimension(scenes[0]) == 2
     with plt.rc_context(FONT):
         low, high = bounds(scenes)
-        shape = (high - low)[1] / (high - low)[0] if flat else 0.85
+        shape = (high - low)[1] / (high - low)[0] if flat else 0.9
         panel = min(2.6, 5.0 / shape) if flat else 3.4
         size = (panel * len(rows) + 1.2, panel * shape + 0.6)
         options: dict[str, Any] = {} if flat else {"subplot_kw": {"projection": "3d"}}
@@ -141,13 +141,13 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
         axes.set_zlabel("z [m]")  # pyright: ignore[reportAttributeAccessIssue]
         for axis in (axes.xaxis, axes.yaxis, axes.zaxis):  # pyright: ignore
             axis.set_major_locator(MaxNLocator(3))
-            axis.set_pane_color((0.97, 0.97, 0.97, 1.0))
-            axis._axinfo["grid"].update(color="#DDDDDD", linewidth=0.6)
+            axis.set_pane_color((0.97, 0.97, 0.97, 1.0))  # pyright: ignore
+            axis._axinfo["grid"].update(color="#DDDDDD", linewidth=0.6)  # pyright: ignore
         axes.view_init(elev=18.0, azim=-62.0)  # pyright: ignore[reportAttributeAccessIssue]
         # equal scales, and less of the empty frame that axes in space leave around themselves
         size = high - low
         flatness = max(0.0, 1.0 - size[2] / max(size[:2]))
-        axes.set_box_aspect(size, zoom=1.0 + 0.15 * flatness)  # pyright: ignore
+        axes.set_box_aspect(size, zoom=0.88 + 0.27 * flatness)  # pyright: ignore
         return
     axes.set_aspect("equal")
 

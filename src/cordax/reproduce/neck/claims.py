@@ -1,14 +1,11 @@
 """The paper's claims, each judged from what was measured."""
 
-from typing import Literal, NamedTuple
-
 import numpy as np
 
+from ..report import Claim, Verdict
 from .experiments import JOINTS, OTHER_CHOICES, SMALL_ROTOR, Study, Tried
 from .limits import FINE, SMALLEST
 from .setup import amplitude
-
-Verdict = Literal["reproduces", "in part", "only with these choices", "does not reproduce"]
 
 #: differences below this share of the motion's amplitude are negligible
 _NEGLIGIBLE = 0.01
@@ -18,15 +15,6 @@ _ABOUT = 0.25
 _SAME = 0.03
 #: step-to-step changes of a joint rate beyond this are chatter [rad/s]
 _CHATTER = 0.05
-
-
-class Claim(NamedTuple):
-    """What the paper says, what was measured, whether they agree, and why."""
-
-    claim: str
-    measured: str
-    verdict: Verdict
-    why: str
 
 
 def judge(study: Study) -> list[Claim]:

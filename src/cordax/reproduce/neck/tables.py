@@ -1,12 +1,12 @@
 """The study as text and as data."""
 
 import math
-import textwrap
 from typing import Any
 
 import numpy as np
 
-from .claims import Claim, fine
+from ..report import Claim, claim_text, finite, section
+from .claims import fine
 from .experiments import JOINTS, SCHEMES, Study, order
 from .march import STEPS, Run
 from .setup import DURATION
@@ -37,32 +37,32 @@ def as_text(study: Study, claims: list[Claim]) -> str:
     parts = [
         "Times: the paper's are of MATLAB on an unknown machine, ours of compiled runs on this;\n"
         "only their ratios compare.",
-        _section("Table 1. Seconds for 6.3 s of motion at 2 ms, rigid tendons", table_1(study)),
-        _section(
+        section("Table 1. Seconds for 6.3 s of motion at 2 ms, rigid tendons", table_1(study)),
+        section(
             "Table 2. Seconds for 6.3 s of motion, 3 joints (explicit 0.4 ms, implicit 2 ms)",
             table_2(study),
         ),
-        _section("Table 3. Limit of the step and seconds, elastic tendons", table_3(study)),
-        _section(
+        section("Table 3. Limit of the step and seconds, elastic tendons", table_3(study)),
+        section(
             "Largest differences of joint angles [rad], 2 ms (elastic explicit: 0.2 ms)",
             differences(study),
         ),
-        _section(
+        section(
             "Largest stable step of explicit Euler with elastic tendons [ms]: predicted from the "
             "spectrum along the motion without dry friction, and observed",
             limits(study),
         ),
-        _section(
+        section(
             "Runs over the motion: largest tracking error [rad], or when they fail", scan(study)
         ),
-        _section(
+        section(
             "Schemes with elastic tendons, 3 joints: error at 1 s [rad], order, cost of a step",
             schemes(study),
         ),
         "Claims of the paper\n",
     ]
     for claim in claims:
-        parts.append(_claim(claim))
+        parts.append(claim_text(claim))
     return "\n".join(parts)
 
 
@@ -225,36 +225,7 @@ def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
         "chatter_rad_per_s": {f"{i:g}": x for i, x in study.chatter.items()},
         "claims": [claim._asdict() for claim in claims],
     }
-    return _finite(data)
-
-
-def _finite(x: Any) -> Any:
-    """JSON has no infinity and no NaN."""
-    if isinstance(x, dict):
-        return {key: _finite(value) for key, value in x.items()}
-    if isinstance(x, list):
-        return [_finite(value) for value in x]
-    return None if isinstance(x, float) and not math.isfinite(x) else x
-
-
-def _section(title: str, rows: list[list[str]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["", *textwrap.wrap(title, 98)]
-    for row in rows:
-        cells = [
-            row[0].ljust(widths[0]),
-            *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-        ]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return "\n".join([*lines, ""])
-
-
-def _claim(claim: Claim) -> str:
-    wrap = lambda label, text: textwrap.fill(
-        text, 98, initial_indent=f"      {label} ", subsequent_indent=" " * (7 + len(label))
-    )
-    lines = [f"  {claim.verdict.upper()}: {claim.claim}", wrap("measured:", claim.measured)]
-    return "\n".join([*lines, *([wrap("because:", claim.why)] if claim.why else [])])
+    return finite(data)
 
 
 def _seconds(x: float) -> str:
