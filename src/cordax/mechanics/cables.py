@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._precision import float_field
+from ..math.smooth import ramp, ramp_integral
 from .checks import require_positive
 
 
@@ -52,23 +52,8 @@ class ElasticCables(Cables):
         require_positive("width", self.width)
 
     def tension(self, stretch, stretch_rate):
-        x = stretch / self.width
-        elastic = self.stiffness * self.width * jax.nn.softplus(x)
-        return elastic + self.damping * stretch_rate * jax.nn.sigmoid(x)
+        elastic = self.stiffness * ramp(stretch, self.width)
+        return elastic + self.damping * stretch_rate * jax.nn.sigmoid(stretch / self.width)
 
     def energy(self, stretch):
-        # the integral of softplus is the dilogarithm -Li2(-e^x); by quadrature-free reflection:
-        # for x > 0: x^2/2 + pi^2/6 + Li2(-e^-x)
-        x = stretch / self.width
-        small = jnp.exp(-jnp.abs(x))
-        tail = -_dilogarithm_of_minus(small)
-        area = jnp.where(x > 0, 0.5 * x * x + jnp.pi**2 / 6.0 - tail, tail)
-        return self.stiffness * self.width**2 * area
-
-
-def _dilogarithm_of_minus(z):
-    """Li2(-z) for 0 <= z <= 1, by the alternating series in w = z/(1 + z) <= 1/2 (Landen):
-    `Li2(-z) = -Li2(w) - log(1 + z)^2/2`."""
-    w = z / (1.0 + z)
-    k = jnp.arange(1.0, 50.0)
-    return -jnp.sum(w[..., None] ** k / k**2, axis=-1) - 0.5 * jnp.log1p(z) ** 2
+        return self.stiffness * ramp_integral(stretch, self.width)

@@ -72,6 +72,8 @@ def solve_active(A, b, active=None):
 
     Where A has lost rank the result is NaN, never a large number: see `math.linalg.solve`.
     """
+    if b.shape[0] == 0:  # a machine without constraints
+        return b
     if active is not None:
         return masked_solve(A, b, active)
     return solve(*materialise((A, b)), spd=True, nan_if_singular=True)

@@ -18,6 +18,7 @@ from ..math import bsplines
 from ..math.linalg import matvec
 from ..mechanics import Scene, State, System
 from ..mechanics.checks import known_values, require, require_positive, require_shape
+from ..mechanics.obstacles import Obstacle
 from ..mechanics.rod_ends import End
 from . import spline_rod_energy as elastic
 from . import spline_rod_stiffness as stiffness
@@ -36,8 +37,12 @@ class SplineRod(System):
       torsion of the centre line means nothing; `bending_width` delta_b [1/m]: rounds the cusp of the
       energy at straight states of a rod with plastic curvature;
     - `rest_strain` (3,): plastic compression [-], twist [1/m] and curvature [1/m];
-    - `damping` [s]: of Kelvin and Voigt, each strain resists its rate with this times its stiffness;
+    - `damping` [s]: of Kelvin and Voigt, each strain resists its rate with this times its stiffness,
+      where the rod is `viscous`;
     - `loads`: places, as fractions of L, where inputs push: three forces [N] each;
+    - `obstacles`: what it can touch (`Plane`, `Sphere`, `Cylinder`);
+    - `plastic`: whether the plastic curvature at each quadrature point [1/m], added to that of
+      `rest_strain`, is an input, for `PlasticFlow`;
     - `gravity` [m/s^2] along -z.
 
     Coordinates: x, y, z, theta of the control points that are not held."""
@@ -58,6 +63,8 @@ class SplineRod(System):
     damping: Float[Array, ""] = float_field(default=0.0)
     viscous: bool = eqx.field(static=True, default=False)
     loads: tuple[float, ...] = eqx.field(static=True, default=())
+    obstacles: tuple[Obstacle, ...] = ()
+    plastic: bool = eqx.field(static=True, default=False)
     gravity: Float[Array, ""] = float_field(default=9.81)
     closed_form: bool = eqx.field(static=True, default=True)
 
@@ -94,11 +101,14 @@ class SplineRod(System):
 
     @property
     def input_names(self):
-        return tuple(f"load_{i + 1}_{c}" for i in range(len(self.loads)) for c in "xyz")
+        loads = tuple(f"load_{i + 1}_{c}" for i in range(len(self.loads)) for c in "xyz")
+        if not self.plastic:
+            return loads
+        return (*loads, *(f"plastic_{j + 1}" for j in range(len(self.points.weights))))
 
     @property
     def separable(self):
-        return not self.viscous
+        return not self.viscous and not self.obstacles
 
     @property
     def span(self) -> Float[Array, ""]:
@@ -156,9 +166,17 @@ class SplineRod(System):
         return jax.jvp(rate, (t,), (one,))
 
     # --- equations
-    def elastic_energy(self, P) -> elastic.Energies:
+    def elastic_energy(self, P, u=None) -> elastic.Energies:
         """Stretch, torsion and bending energy [J] of control points (4, n)."""
-        return elastic.energies(P, self.points, self.span, self.elasticity, self.rest_strain)
+        return elastic.energies(P, self.points, self.span, self.elasticity, self._rest(u))
+
+    def _rest(self, u):
+        """Rest strains (3,), or (3, k) with plastic curvatures among the inputs."""
+        if not self.plastic or u is None:
+            return self.rest_strain
+        plastic = u[3 * len(self.loads) :]
+        zero = jnp.zeros_like(plastic)
+        return self.rest_strain[:, None] + jnp.stack([zero, zero, plastic])
 
     @property
     def points(self) -> elastic.Points:
@@ -180,21 +198,30 @@ class SplineRod(System):
         P = self.control(jnp.zeros((), q.dtype), q)
         e = self.elastic_energy(P)
         total = e.stretch + e.torsion + e.bending + jnp.sum(self.weight() * P[2])
+        r = P[:3] @ self.points.values.T
+        for o in self.obstacles:
+            pressed = o.energy(r, 0.5 * self.diameter)
+            total = total + jnp.sum(self.span * self.points.weights * pressed)
         return total + self.springs_energy(jnp.zeros((), q.dtype), P)
 
     def control_forces(self, t, q, v, u) -> Float[Array, "4 n"]:
         """Generalised forces on all control points, held ones included."""
         P = self.control(t, q)
         if self.closed_form:
-            F = elastic.forces(P, self.points, self.span, self.elasticity, self.rest_strain)
+            F = elastic.forces(P, self.points, self.span, self.elasticity, self._rest(u))
         else:
-            total = lambda P: sum(self.elastic_energy(P))
+            total = lambda P: sum(self.elastic_energy(P, u))
             F = -jax.grad(total)(P)
         F = F - jax.grad(lambda P: self.springs_energy(t, P))(P)
         F = F.at[2].add(-self.weight())
         if self.loads:
             b = bsplines.basis(self.control_points, np.array(self.loads) * (self.control_points - 3))
-            F = F.at[:3].add(u.reshape(-1, 3).T @ b[0])
+            F = F.at[:3].add(u[: 3 * len(self.loads)].reshape(-1, 3).T @ b[0])
+        if self.obstacles:
+            values, weights = self.points.values, self.span * self.points.weights
+            r, dr = P[:3] @ values.T, self.control_rate(t, v)[:3] @ values.T
+            push = sum(o.force(r, dr, 0.5 * self.diameter) for o in self.obstacles)
+            F = F.at[:3].add((push * weights) @ values)
         if self.viscous:
             F = F + elastic.damping_forces(
                 P, self.control_rate(t, v), self.points, self.span, self.elasticity, self.damping
@@ -243,12 +270,13 @@ class SplineRod(System):
     def linearise(self, t, q, v, u):
         """Stiffness assembled span by span; by differentiating the force where there is more than
         elastic energy, or quadrature points on knots."""
-        if self.viscous or self.quadrature[0] != "gauss" or not self.closed_form:
+        more = self.viscous or self.obstacles or not self.closed_form
+        if more or self.quadrature[0] != "gauss":
             return super().linearise(t, q, v, u)
         n = self.control_points
         P = self.control(t, q)
         spans = stiffness.span_matrices(
-            P, n, self.quadrature, self.span, self.elasticity, self.rest_strain
+            P, n, self.quadrature, self.span, self.elasticity, self._rest(u)
         )
         springs = jnp.stack([self.left.stiffness, self.right.stiffness])
         return stiffness.RodLinearisation(

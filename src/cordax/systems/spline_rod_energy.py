@@ -36,9 +36,10 @@ class Energies(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Quadrature in units of a span: `derivatives` (3 k, n), first to third at all points; `weights`
-    (k,)."""
+    """Quadrature in units of a span: `values` (k, n) of the basis functions at the points,
+    `derivatives` (3 k, n), first to third; `weights` (k,)."""
 
+    values: np.ndarray
     derivatives: np.ndarray
     weights: np.ndarray
 
@@ -53,7 +54,8 @@ def check_rule(rule) -> None:
 def points(n: int, rule: tuple[str, int]) -> Points:
     """Of a rod with n control points."""
     x, w = bsplines.gauss(n, rule[1]) if rule[0] == "gauss" else bsplines.trapezoid(n, rule[1])
-    return Points(bsplines.basis(n, x)[1:].reshape(-1, n), w)
+    values, *derivatives = bsplines.basis(n, x)
+    return Points(values, np.concatenate(derivatives), w)
 
 
 class Local(NamedTuple):

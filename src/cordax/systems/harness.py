@@ -1,0 +1,130 @@
+"""Branching rods: a wiring harness of splines joined at nodes."""
+
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..mechanics import Scene, State, System
+from ..mechanics.checks import require
+from ..mechanics.constraints import ConstraintTerms
+from .spline_rod import SplineRod
+
+Side = Literal["left", "right"]
+
+
+class Joint(NamedTuple):
+    """The `side` of rod `rod` continues at the `other_side` of rod `other`: one point, one tangent,
+    one angle."""
+
+    rod: int
+    side: Side
+    other: int
+    other_side: Side
+
+
+class Harness(System):
+    """Rods and the joints between their free ends, seven linear constraints each: position, tangent
+    (r' of one is r' of the other, reversed where two equal sides meet) and twist.
+
+    Coordinates, inputs and outputs are those of the rods, one after the other, with the number of
+    the rod in front."""
+
+    rods: tuple[SplineRod, ...]
+    joints: tuple[Joint, ...] = eqx.field(static=True)
+
+    default_integrator = "generalised_alpha"
+    default_dt = 2e-3
+
+    def __check_init__(self):
+        require(len(self.rods) >= 1, "rods", self.rods, "one or more")
+        for joint in self.joints:
+            for rod, side in ((joint.rod, joint.side), (joint.other, joint.other_side)):
+                require(0 <= rod < len(self.rods), "joints", joint, f"rods 0 to {len(self.rods) - 1}")
+                require(side in ("left", "right"), "joints", joint, '"left" or "right"')
+                end = getattr(self.rods[rod], side)
+                free = not any(end.holds) and not any(end.slope) and not end.twist
+                require(free, "joints", joint, f"the {side} end of rod {rod} to be End.free()")
+
+    @property
+    def coordinate_names(self):
+        return tuple(f"{i}_{n}" for i, rod in enumerate(self.rods) for n in rod.coordinate_names)
+
+    @property
+    def input_names(self):
+        return tuple(f"{i}_{n}" for i, rod in enumerate(self.rods) for n in rod.input_names)
+
+    @property
+    def n_constraints(self):
+        return 7 * len(self.joints)
+
+    @property
+    def constant_mass(self):
+        return True
+
+    def parts(self, q, sizes=None):
+        """Coordinates (or velocities, forces) of each rod."""
+        sizes = [rod.n_q for rod in self.rods] if sizes is None else sizes
+        return jnp.split(q, np.cumsum(sizes)[:-1])
+
+    def mass_matrix(self, q):
+        return jax.scipy.linalg.block_diag(*(rod.mass_matrix(q) for rod in self.rods))
+
+    def mass_solve(self, q, B):
+        blocks = jnp.split(B, np.cumsum([rod.n_q for rod in self.rods])[:-1])
+        return jnp.concatenate([rod.mass_solve(q, b) for rod, b in zip(self.rods, blocks, strict=True)])
+
+    def force(self, t, q, v, u):
+        inputs = self.parts(u, [rod.n_u for rod in self.rods])
+        each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
+        return jnp.concatenate([rod.force(t, a, b, c) for rod, a, b, c in each])
+
+    def _end(self, t, parts, rod: int, side: Side):
+        """Position, tangent and angle of an end, shape (7,)."""
+        machine = self.rods[rod]
+        P = machine.control(t, parts[rod])
+        outer, slope = (P[:, 0], P[:, 1] - P[:, 0]) if side == "left" else (P[:, -1], P[:, -1] - P[:, -2])
+        return jnp.concatenate([outer[:3], slope[:3] * (3.0 / machine.span), outer[3:]])
+
+    def constraint(self, t, q):
+        parts = self.parts(q)
+        rows = []
+        for rod, side, other, other_side in self.joints:
+            turn = -1.0 if side == other_side else 1.0
+            sign = jnp.array([1.0, 1.0, 1.0, turn, turn, turn, 1.0])
+            rows.append(self._end(t, parts, rod, side) - sign * self._end(t, parts, other, other_side))
+        return jnp.concatenate(rows) if rows else jnp.zeros(0, q.dtype)
+
+    def constraint_terms(self, t, q, v):
+        # linear in q with constant coefficients: no bias, and one Jacobian for all states
+        J = jax.jacfwd(self.constraint, argnums=1)(t, jnp.zeros_like(q))
+        phi, rate = jax.jvp(lambda q: self.constraint(t, q), (q,), (v,))
+        return ConstraintTerms(phi, J, rate, jnp.zeros_like(phi))
+
+    def potential_energy(self, q):
+        return sum(rod.potential_energy(p) for rod, p in zip(self.rods, self.parts(q), strict=True))
+
+    def default_state(self):
+        states = [rod.default_state() for rod in self.rods]
+        q, v = (jnp.concatenate([getattr(s, n) for s in states]) for n in ("q", "v"))
+        return State(q, v)
+
+    def state_of(self, *states: State) -> State:
+        """One state from those of the rods."""
+        q, v = (jnp.concatenate([getattr(s, n) for s in states]) for n in ("q", "v"))
+        return State(q, v)
+
+    def outputs(self, t, q, v, u, multipliers):
+        out = {}
+        inputs = self.parts(u, [rod.n_u for rod in self.rods])
+        for i, (rod, a, b, c) in enumerate(zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)):
+            out |= {f"{i}_{n}": x for n, x in rod.outputs(t, a, b, c, multipliers[:0]).items()}
+        return out
+
+    def geometry(self, t, q):
+        scenes = [rod.geometry(t, p) for rod, p in zip(self.rods, self.parts(q), strict=True)]
+        join = lambda kind: jnp.concatenate([s.lines[kind] for s in scenes])
+        points = jnp.concatenate([s.points["end"] for s in scenes])
+        return Scene(lines={"rod": join("rod")}, points={"end": points})
