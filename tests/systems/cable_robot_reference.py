@@ -159,8 +159,9 @@ def pulses_of(case: str, robot: CableRobot, dt: float) -> Pulses | None:
     return Pulses(rows[:, :2], inputs, step=dt)
 
 
-def run(case: str, dt: float, *, until: float | None = None, robot=None, **options):
-    """`simulate` a case from its stored start, storing the instants of the reference."""
+def run(case: str, dt: float, *, until=None, every=None, robot=None, **options):
+    """`simulate` a case from its stored start, storing the instants of the reference, or one every
+    `every` seconds."""
     p, t = parameters(case), fields(case).t
     robot = robot_of(case) if robot is None else robot
     return simulate(
@@ -168,7 +169,7 @@ def run(case: str, dt: float, *, until: float | None = None, robot=None, **optio
         robot.state_at(p.p0, p.R0, p.v0, p.R0 @ p.w0),
         dt=dt,
         duration=p.tend if until is None else until,
-        save_every=round((t[1] - t[0]) / dt),
+        save_every=round((t[1] - t[0] if every is None else every) / dt),
         control=pulses_of(case, robot, dt),
         **options,
     )
@@ -177,15 +178,17 @@ def run(case: str, dt: float, *, until: float | None = None, robot=None, **optio
 def errors(case: str, trajectory) -> SimpleNamespace:
     """Largest differences to the reference: `p` [m], `quat`, `f` [N]."""
     s = fields(case)
-    k = min(len(s.t), len(trajectory.t))
-    np.testing.assert_allclose(trajectory.t[:k], s.t[:k], atol=1e-9)
-    worst = lambda a, b: float(np.max(np.abs(np.asarray(a)[:k] - b[:k])))
-    quat = np.asarray(trajectory["quaternion"])[:k]
+    stride = round((s.t[1] - s.t[0]) / float(trajectory.t[1] - trajectory.t[0]))
+    k = min(len(s.t), (len(trajectory.t) - 1) // stride + 1)
+    at = lambda x: np.asarray(x)[: k * stride : stride]
+    np.testing.assert_allclose(at(trajectory.t), s.t[:k], atol=1e-9)
+    worst = lambda a, b: float(np.max(np.abs(a - b[:k])))
+    quat = at(trajectory["quaternion"])
     sign = np.sign(np.sum(quat * s.quat[:k], axis=1, keepdims=True))
     return SimpleNamespace(
-        p=worst(trajectory["position"], s.p),
+        p=worst(at(trajectory["position"]), s.p),
         quat=worst(sign * quat, s.quat),
-        f=worst(trajectory["tension"], s.f),
+        f=worst(at(trajectory["tension"]), s.f),
     )
 
 

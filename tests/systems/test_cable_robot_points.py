@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from cable_robot_reference import fields, inputs_at, machine_at, points, relative
+
 from cordax import Baumgarte, Penalty, UdwadiaKalaba
 from cordax.math import linalg
 from cordax.mechanics import constraints

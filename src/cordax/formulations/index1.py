@@ -1,5 +1,6 @@
 """The constraints differentiated twice: accelerations and multipliers from one linear system."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -42,7 +43,7 @@ class UdwadiaKalaba(Constrained):
 
     alpha: Float[Array, ""] = float_field(default=10.0)
     beta: Float[Array, ""] = float_field(default=10.0)
-    tolerance: Float[Array, ""] = float_field(default=1e-9)
+    tolerance: float = eqx.field(static=True, default=1e-9)
     accepts_redundant = True
 
     def __check_init__(self):
