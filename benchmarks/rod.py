@@ -1,0 +1,199 @@
+"""Speed of spline rods: `python benchmarks/rod.py [part ...]`.
+
+Prints one JSON object. Parts: force (one elastic force against C++), run (10 s at 2 ms with
+Forest-Ruth on the paper-effective rod), wire (a real aluminium wire between supports: sag against
+the elastica, dynamic error against a converged run, time), batch (1024 rods), gradient (of a run),
+stiffness (the matrix by spans and its solves against differentiation and dense solves)."""
+
+import argparse
+import json
+
+import cordax
+
+cordax.enable_x64()
+
+import equinox as eqx  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import measure  # noqa: E402
+import numpy as np  # noqa: E402
+from scipy.optimize import brentq  # noqa: E402
+
+from cordax.math import bsplines  # noqa: E402
+from cordax.systems import End, SplineRod  # noqa: E402
+
+#: Khalifa and Palli (2022), 10 s at 2 ms: C++ and MATLAB [s]
+PAPER_S = {"cpp": 182.46, "matlab": 473.18}
+#: sag of the wire by an independent elastica [m]
+ELASTICA = 0.5325
+
+
+def paper_rod(**options) -> SplineRod:
+    """The rod of the paper with the modulus that makes 2 ms its limit."""
+    ends = End.sliding(50.0)
+    settings = {"young": 2.5e6, "left": ends, "right": ends, "quadrature": ("trap", 101)} | options
+    return SplineRod(**settings)
+
+
+def loop(function, x, steps: int = 1000):
+    """Seconds per call of `function`, called in a compiled loop that depends on its results."""
+
+    def go(x):
+        body = lambda _, x: x + 1e-14 * jnp.mean(function(x))
+        return jax.lax.fori_loop(0, steps, body, x)
+
+    call, cost = measure.compiled(go, x)
+    return measure.best(call) / steps, cost
+
+
+def force() -> dict:
+    out = {}
+    for name, closed in (("closed_form", True), ("from_energy", False)):
+        free = End.free()
+        rod = paper_rod(left=free, right=free, gravity=0.0, closed_form=closed)
+        g = bsplines.greville(9) * rod.span
+        P = jnp.stack(
+            [g + 1e-3 * jnp.sin(3 * g), 0.05 * jnp.sin(2 * g), -0.1 * g * (2 - g), 0.1 * g]
+        )
+        none = jnp.zeros(0)
+        f = lambda q, rod=rod: rod.control_forces(jnp.zeros(()), q, q, none)
+        q = rod.layout.split(P)
+        seconds, cost = loop(f, q)
+        out[name] = {"ns": round(seconds * 1e9), "check": float(f(q)[2, 4]), **cost}
+    figures = measure.anchor("rod")
+    if figures is not None:
+        out["cpp"] = figures
+        for name in ("closed_form", "from_energy"):
+            out[name]["times_cpp"] = round(out[name]["ns"] / figures["ns_per_force"], 2)
+    return out
+
+
+def run() -> dict:
+    out = {"paper_s": PAPER_S}
+    for name, quadrature in (("trap_101", ("trap", 101)), ("gauss_4", ("gauss", 4))):
+        rod = paper_rod(quadrature=quadrature)
+        state = rod.default_state()
+        options = {"dt": 2e-3, "duration": 10.0, "integrator": "forest_ruth_4", "save_every": 50}
+        go = lambda rod=rod, state=state, o=options: cordax.simulate(rod, state, **o).q
+        out[name] = {"s": round(measure.best(go, repeats=5), 4)}
+    return out
+
+
+def wire(control_points: int) -> tuple[SplineRod, cordax.State]:
+    """2 m of aluminium wire, 2 mm thick, released from a circular arc between supports 1.6 m
+    apart."""
+    rod = SplineRod(
+        young=70e9, control_points=control_points, right=End.pinned(point=[1.6, 0.0, 0.0])
+    )
+    half = brentq(lambda a: np.sin(a) / a - 0.8, 0.1, 3.0)
+    radius = 1.0 / half
+
+    def arc(u):
+        angle = (u - 1.0) * half
+        drop = radius * (jnp.cos(angle) - np.cos(half))
+        return jnp.stack([0.8 + radius * jnp.sin(angle), 0.0 * u, -drop], axis=1)
+
+    return rod, rod.state_of(arc)
+
+
+def real_wire() -> dict:
+    rows = []
+    fine = None
+    for points, dt, scheme in (
+        (25, 1e-3, "generalised_alpha"),
+        (25, 1e-2, "linearly_implicit_euler"),
+        (25, 1e-2, "rosenbrock_2"),
+        (25, 1e-2, "generalised_alpha"),
+        (25, 2e-3, "generalised_alpha"),
+    ):
+        rod, state = wire(points)
+        method = cordax.GeneralisedAlpha(0.0) if scheme == "generalised_alpha" else scheme
+        options = {"dt": dt, "duration": 10.0, "save_every": round(0.01 / dt)}
+        go = lambda r=rod, s=state, m=method, o=options: cordax.simulate(
+            r, s, integrator=m, throw=False, **o
+        )
+        found = go()
+        height = np.asarray(found["centre"])[:, 2]
+        fine = height if fine is None else fine
+        seconds = measure.best(lambda go=go: go().q, repeats=3)
+        late = float(np.mean(np.asarray(found["sag"])[-200:]))
+        rows.append(
+            {
+                "scheme": scheme,
+                "dt": dt,
+                "control_points": points,
+                "succeeded": bool(found.succeeded),
+                "sag_last_2_s": round(late, 5),
+                "off_elastica_percent": round(100.0 * (late / ELASTICA - 1.0), 3),
+                "centre_off_1ms_run_0.1s_mm": round(1e3 * np.abs(height - fine)[:11].max(), 3),
+                "centre_off_1ms_run_rms_mm": round(1e3 * np.sqrt(np.mean((height - fine) ** 2)), 3),
+                "ms": round(seconds * 1e3, 1),
+                "simulated_per_wall": round(10.0 / seconds),
+            }
+        )
+    return {"rows": rows, "elastica_m": ELASTICA}
+
+
+def batch(members: int = 1024) -> dict:
+    moduli = np.linspace(1.5e6, 2.6e6, members)
+    build = lambda young: paper_rod(young=young, quadrature=("gauss", 4))
+    options = {"dt": 1e-3, "duration": 0.5, "integrator": "stormer_verlet", "save_every": 500}
+    go = lambda: cordax.simulate_batch(build, moduli, **options).q
+    seconds = measure.best(go, repeats=3)
+    return {"s": round(seconds, 3), "million_steps_per_s": round(members * 500 / seconds / 1e6, 3)}
+
+
+def gradient() -> dict:
+    rod = paper_rod(quadrature=("gauss", 4))
+
+    def end(young):
+        machine = eqx.tree_at(lambda r: r.young, rod, young)
+        options = {"dt": 1e-3, "duration": 1.0, "integrator": "stormer_verlet", "save_every": 1000}
+        return cordax.simulate(machine, rod.default_state(), throw=False, **options)["centre"][-1, 2]
+
+    x = rod.young
+    plain, _ = measure.compiled(end, x)
+    forward, forward_cost = measure.compiled(lambda x: jax.jvp(end, (x,), (jnp.ones_like(x),)), x)
+    reverse, reverse_cost = measure.compiled(jax.grad(end), x)
+    base = measure.best(plain)
+    return {
+        "run_ms": round(base * 1e3, 2),
+        "forward_times_run": round(measure.best(forward) / base, 2),
+        "reverse_times_run": round(measure.best(reverse) / base, 2),
+        "forward": forward_cost,
+        "reverse": reverse_cost,
+    }
+
+
+def stiffness() -> dict:
+    out = {}
+    for n in (9, 19, 35):
+        rod = SplineRod(control_points=n)
+        state = rod.default_state()
+        v, none, t = jnp.zeros_like(state.q), jnp.zeros(0), jnp.zeros(())
+        h = jnp.asarray(1e-3)
+        known = lambda q, rod=rod, v=v, none=none: rod.linearise(t, q, v, none).implicit_solve(
+            h, rod.force(t, q, v, none)
+        )
+        general = lambda q, rod=rod, v=v, none=none: (
+            cordax.System.linearise(rod, t, q, v, none).implicit_solve(h, rod.force(t, q, v, none))
+        )
+        spans, spans_cost = loop(known, state.q, 100)
+        plain, plain_cost = loop(general, state.q, 100)
+        out[str(n)] = {
+            "by_spans_us": round(spans * 1e6, 1),
+            "differentiated_us": round(plain * 1e6, 1),
+            "by_spans": spans_cost,
+            "differentiated": plain_cost,
+        }
+    return out
+
+
+PARTS = {"force": force, "run": run, "wire": real_wire, "batch": batch}
+PARTS |= {"gradient": gradient, "stiffness": stiffness}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
+    chosen = parser.parse_args().parts or list(PARTS)
+    print(json.dumps({"about": measure.about(), **{p: PARTS[p]() for p in chosen}}, indent=2))
