@@ -21,6 +21,11 @@ _COMMANDS = {
     "reproduce neck": _Command(
         "reproduce", "reproduce_neck", "repeat the neck paper's experiments and judge its claims"
     ),
+    "reproduce cable-robot": _Command(
+        "reproduce",
+        "reproduce_cable_robot",
+        "repeat the cable-robot paper's experiments and judge its claims",
+    ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
     "list": _Command("listing", "show", "machines and integrators"),
 }

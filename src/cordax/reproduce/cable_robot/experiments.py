@@ -14,7 +14,7 @@ from ...formulations import Baumgarte, Projected, UdwadiaKalaba
 from ...io import RobotFile
 from ...math.rotations import matrix
 from ...mechanics import State
-from ...mechanics.payload import EQUAL
+from ...mechanics.payload import EQUAL, Payload
 from ...simulate import simulate
 from ...statics import modes
 from ...trajectory import Trajectory
@@ -76,8 +76,8 @@ class Joint(NamedTuple):
 
 
 class Overturned(NamedTuple):
-    """When the platform stands upright [s], when a cable first pushes [s], least tension [N] and its
-    time, largest tension [N]."""
+    """When the platform stands upright [s], when a cable first pushes [s], least tension [N] and
+    its time, largest tension [N]."""
 
     flip: float
     pushes: float
@@ -108,26 +108,28 @@ class Study(NamedTuple):
 
 def measure(say: Callable[[str], None]) -> Study:
     """Run every experiment; `say` receives a line before each group."""
-    say("the robots")
-    plates = {model: suspended(model) for model in MODELS}
-    ways = _formulations(plates[2])
-    triangle, crate, crate_off = overturning(), picking(True), picking(False)
-    loose = triangle._replace(slack="unilateral", save_every=10)
-    papers = triangle._replace(dt=STEP, save_every=round(STORED / STEP), formulation=PENALTY)
     say("compiling")
-    first = [*plates.values(), *ways.values(), triangle, motorised(triangle), loose, papers, crate]
     with ThreadPoolExecutor(2) as pool:  # XLA compiles outside of Python's lock
-        runs = list(pool.map(_go, first))
-    penalty_run = runs[first.index(papers)]
+        pending = pool.submit(overturning), pool.submit(picking, True)
+        plates = dict(zip(MODELS, pool.map(suspended, MODELS), strict=True))
+        triangle, crate = (x.result() for x in pending)
+        ways = _formulations(plates[2])
+        loose = triangle._replace(slack="unilateral", save_every=10)
+        papers = triangle._replace(dt=STEP, save_every=round(STORED / STEP), formulation=PENALTY)
+        motors = motorised(triangle)
+        # the longest first
+        every = [crate, loose, *ways.values(), *plates.values(), motors, triangle, papers]
+        list(pool.map(_go, every))
     say("the push: three models of exits, six formulations")
     impulse, seconds = {}, {}
     for model, file in plates.items():
         impulse[model], seconds[f"Model {model}"] = _timed(file)
-    _, seconds["overturning"] = _timed(papers)
+    penalty_run, seconds["overturning"] = _timed(papers)
     printed = {model: _go(suspended(model, PRINTED)) for model in (1, 2)}
     drift = _drifts(plates[2], impulse[2], ways)
     frequencies = {model: _frequencies(file) for model, file in plates.items()}
     say("the pick")
+    crate_off = picking(False)
     pick, pick_off = _go(crate), _go(crate_off)
     joint, seconds["pick"] = _joint(crate_off, pick_off)
     say("the overturning")
@@ -136,7 +138,7 @@ def measure(say: Callable[[str], None]) -> Study:
         f"damping {a:g} N s/m, {b:g} N m s": flip_time(_go(overturning(a, b)))
         for a, b in OTHER_DAMPING
     }
-    flips["lengths held by motors"] = flip_time(_go(motorised(triangle)))
+    flips["lengths held by motors"] = flip_time(_go(motors))
     unilateral = _go(loose)
     flips["cables that go slack"] = flip_time(unilateral)
     return Study(
@@ -268,10 +270,12 @@ def _joint(file: RobotFile, run: Trajectory) -> tuple[Joint, float]:
     whole run would take that way [s]."""
     at = int(np.searchsorted(np.asarray(run.t), PICK - 1e-9))
     state = State(run.q[at], run.v[at])
-    equal = eqx.tree_at(lambda r: r.payload.pairs, file.robot, EQUAL)
+    load = file.robot.payload
+    assert load is not None
+    paired = Payload(load.body, load.joint, pairs=EQUAL)
+    equal = eqx.tree_at(lambda r: r.payload, file.robot, paired)
     robots = [file.robot.pick(state), equal.pick(state)]
     options = {"dt": STEP, "duration": 1.0, "save_every": 100, "t0": PICK, "formulation": PENALTY}
-    begin = time.perf_counter()
     crossed, same = (jax.block_until_ready(simulate(r, state, **options)) for r in robots)
     begin = time.perf_counter()
     jax.block_until_ready(simulate(robots[0], state, **options))

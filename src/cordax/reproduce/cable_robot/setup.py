@@ -23,7 +23,8 @@ PULLEY_INERTIA = 5e-3
 
 
 def suspended(model: int, position=AT_REST) -> RobotFile:
-    """The plate of section 4.3 on exits of Model 1, 2 or 3, at the paper's step and stabilisation."""
+    """The plate of section 4.3 on exits of Model 1, 2 or 3, at the paper's step and
+    stabilisation."""
     file = read_robot(example_path("suspended"))
     old = file.robot.exits
     assert isinstance(old, PulleyExit)

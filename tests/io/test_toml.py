@@ -1,0 +1,247 @@
+"""Robots from files: what a file says is what is built, and errors that say where."""
+
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax.control import Pulses
+from cordax.io import EXAMPLES, example_path, read_robot
+from cordax.systems import (
+    CableRobot,
+    CarriageExit,
+    ElasticCables,
+    NaturalBody,
+    ProgrammedLengths,
+    PulleyExit,
+    ServoWinches,
+    SwivelPulleyExit,
+    Winches,
+    box_inertia,
+)
+
+BASE = """
+[platform]
+mass = 6.24
+box = [0.2, 0.4, 0.01]
+position = [0.0, 0.25, 0.37]
+attachments = [[-0.1, -0.2, 0.0], [-0.1, 0.2, 0.0], [0.1, 0.2, 0.0], [0.1, -0.2, 0.0]]
+
+[exits]
+model = "pulley"
+points = [[-3.0, -2.0, 2.0], [-3.0, 2.5, 2.0], [3.0, 2.5, 2.0], [3.0, -2.0, 2.0]]
+radius = 0.05
+
+[drives]
+kind = "programmed"
+
+[run]
+duration = 0.05
+"""
+
+
+def written(folder, text=BASE, **changes):
+    """The base file with lines replaced: key of a line to its new text."""
+    for key, line in changes.items():
+        text, count = re.subn(rf"(?m)^{key} = .*$", line, text)
+        assert count == 1, key
+    path = folder / "robot.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def files():
+    return {name: read_robot(example_path(name)) for name in EXAMPLES}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_start_on_their_constraints(files, name):
+    file = files[name]
+    phi = file.robot.constraint(jnp.asarray(0.0), file.start.q)
+    assert float(jnp.max(jnp.abs(phi))) < 1e-12
+    assert float(jnp.max(jnp.abs(file.start.v))) == 0.0
+    assert file.duration / file.dt == pytest.approx(round(file.duration / file.dt))
+
+
+def test_suspended_plate_hangs_at_rest(files):
+    robot = files["suspended"].robot
+    np.testing.assert_allclose(robot.drives.lengths.value, 3.962870065436258, rtol=1e-14)
+    np.testing.assert_allclose(robot.static_tensions(), 35.283, atol=5e-4)
+    control = files["suspended"].control
+    assert isinstance(control, Pulses) and control.step == 0.01
+    np.testing.assert_array_equal(control.inputs, [[50, 100, 0, 0, 0, 0]])
+
+
+def test_triangle_starts_in_equilibrium_not_at_the_printed_pose(files):
+    file = files["overturning"]
+    robot, weights = file.robot, file.robot.platform.weights(jnp.zeros(3))
+    origin = weights @ file.start.q[:12].reshape(4, 3)
+    np.testing.assert_allclose(origin, [0.404631, 1.0, 0.601530], atol=5e-7)
+    np.testing.assert_allclose(robot.static_tensions(), [8.172, 8.172, 7.544], atol=5e-4)
+    last = robot.exits.points.position(10.0)[2]
+    np.testing.assert_allclose(last, [-0.68, 1.0, 1.3], atol=1e-12)
+    assert file.slack == "unilateral" and type(file.method).__name__ == "Unilateral"
+
+
+def test_eight_cables_are_held_with_the_mean_tension(files):
+    drives = files["eight_cables"].robot.drives
+    assert isinstance(drives, ServoWinches)
+    tension = -drives.feedforward / drives.radius
+    W, wrench = files["eight_cables"].robot.structure_matrix(), [0, 0, 20 * 9.81, 0, 0, 0]
+    np.testing.assert_allclose(W @ tension, wrench, atol=1e-9)
+    # closest to 150 N: what is added to it lies in the range of W^T
+    along = np.linalg.lstsq(np.asarray(W).T, np.asarray(tension) - 150.0, rcond=None)[0]
+    np.testing.assert_allclose(W.T @ along, tension - 150.0, atol=1e-9)
+
+
+def test_pick_follows_its_path_and_switches(files):
+    file = files["pick_and_place"]
+    assert file.switches == ((11.0, "pick"),)
+    (first, at), (second, end) = file.phases
+    assert first is file.robot and (at, end) == (11.0, 20.0) and callable(second)
+    drives = file.robot.drives
+    low = file.robot.lengths([0.0, 0.0, 0.105])
+    angle = drives.reference.position(9.5)
+    np.testing.assert_allclose(drives.zero_length + drives.radius * angle, low, rtol=1e-12)
+    assert file._replace(duration=10.0).phases == [(file.robot, 10.0)]
+
+
+def test_a_file_runs_as_the_same_robot_made_by_hand(tmp_path):
+    pulse = "\n[[pulses]]\ntimes = [0.0, 0.02]\nforce = [50.0, 100.0, 0.0]\n"
+    run = read_robot(written(tmp_path, BASE + pulse)).simulate()
+    body = NaturalBody(6.24, box_inertia(6.24, [0.2, 0.4, 0.01]))
+    corners = np.array([[-0.1, -0.2, 0], [-0.1, 0.2, 0], [0.1, 0.2, 0], [0.1, -0.2, 0]])
+    exits = PulleyExit([[-3, -2, 2], [-3, 2.5, 2], [3, 2.5, 2], [3, -2, 2.0]], 0.05)
+    robot = CableRobot(
+        body, corners, exits, ProgrammedLengths(np.ones(4)), position=[0, 0.25, 0.37]
+    )
+    robot = CableRobot(
+        body, corners, exits, ProgrammedLengths(robot.lengths()), position=[0, 0.25, 0.37]
+    )
+    control = Pulses([[0.0, 0.02]], [[50, 100, 0, 0, 0, 0]], step=0.01, base=np.zeros(6))
+    ours = cordax.simulate(robot, dt=0.01, duration=0.05, control=control)
+    np.testing.assert_array_equal(run.q, ours.q)
+    assert float(jnp.abs(run.v[-1]).max()) > 0.1
+
+
+def test_other_parts(tmp_path):
+    """Swivel pulleys, winches, elastic cables, turned platforms, payloads let go."""
+    text = BASE.replace("[drives]", "pulley_inertia = 5e-3\ndamping = 0.01\n\n[drives]")
+    text = text.replace(
+        'kind = "programmed"', 'kind = "winches"\nradius = 0.05\nrotor_inertia = 0.01'
+    )
+    text += """
+formulation = { kind = "penalty", alpha = 1e7 }
+
+[cables]
+kind = "elastic"
+stiffness = 1e5
+width = 1e-4
+
+[payload]
+mass = 1.0
+inertia = [[0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.1]]
+position = [0.0, 0.0, 0.0]
+pick = 0.01
+drop = 0.03
+"""
+    path = written(tmp_path, text, model='model = "swivel"')
+    path.write_text(path.read_text().replace("[exits]", "euler = [0.0, 0.0, 0.5]\n\n[exits]"))
+    file = read_robot(path)
+    robot = file.robot
+    assert isinstance(robot.exits, SwivelPulleyExit) and isinstance(robot.drives, Winches)
+    assert isinstance(robot.cables, ElasticCables) and float(robot.cables.width) == 1e-4
+    c, s = np.cos(0.5), np.sin(0.5)
+    np.testing.assert_allclose(robot.rotation, [[c, -s, 0], [s, c, 0], [0, 0, 1]], atol=1e-15)
+    assert type(file.formulation).__name__ == "Penalty" and float(file.formulation.alpha) == 1e7
+    assert file.switches == ((0.01, "pick"), (0.03, "drop"))
+    assert file.start.q.shape == (robot.n_q,) and robot.n_q == 24 + 4 + 4
+    # torques hold the weight as well as four cables can
+    np.testing.assert_allclose(file.inputs[:4], -0.05 * robot.static_tensions(), rtol=1e-12)
+
+
+def test_carriages(tmp_path):
+    path = written(tmp_path, model='model = "carriage"', radius="mass = 2.0\nstiffness = 1e4")
+    robot = read_robot(path).robot
+    assert isinstance(robot.exits, CarriageExit) and robot.n_q == 12 + 12
+    assert robot.n_u == 12 + 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mass": ""}, "platform.mass: got nothing, expected a number"),
+        ({"mass": "mass = -1.0"}, "platform.mass: got -1.0, expected finite values > 0"),
+        ({"mass": "mass = true"}, "platform.mass: got True, expected a number"),
+        (
+            {"mass": "mass = 6.24\nmasss = 1"},
+            "platform.masss: got an unknown key (= 1), expected one",
+        ),
+        ({"box": "box = [0.2, 0.4]"}, "platform.box: got [0.2, 0.4], expected a list of 3 numbers"),
+        ({"box": "box = [0.2, 0.4, 0.0]"}, "platform.box: got"),
+        ({"box": ""}, "platform.box: got neither box nor inertia, expected either"),
+        ({"position": "position = [0.0, nan, 0.0]"}, "platform.position: got"),
+        ({"position": "position = 'here'"}, "platform.position: got here, expected a list of 3"),
+        ({"attachments": "attachments = [[0.1, 0.2]]"}, "platform.attachments: got [[0.1, 0.2]]"),
+        ({"attachments": "attachments = [[0.1, 0.2, 0.0]]"}, "exits.points: got"),
+        ({"model": 'model = "eyelet"'}, "exits.model: got 'eyelet', expected one of 'point', 'pul"),
+        (
+            {"model": 'model = "point"'},
+            "exits.radius: got an unknown key (= 0.05), expected one of",
+        ),
+        ({"radius": ""}, "exits.radius: got nothing, expected a number or a list of 4 numbers"),
+        ({"radius": "radius = 0.0"}, "exits.radius: got 0.0, expected finite values > 0"),
+        ({"kind": 'kind = "magic"'}, "drives.kind: got 'magic', expected one of 'programmed'"),
+        ({"kind": 'kind = "servo"'}, "drives.radius: got nothing"),
+        ({"kind": 'kind = "programmed"\nlengths = [1.0]'}, "drives.lengths: got [1.0], expected"),
+        ({"duration": "duration = -1.0"}, "run.duration: got -1.0, expected a time > 0 s"),
+        ({"duration": ""}, "run.duration: got nothing, expected a number"),
+        ({"duration": 'duration = 1.0\nintegrator = "rk5"'}, "run.integrator: got 'rk5'"),
+        ({"duration": "duration = 1.0\nsave_every = 1.5"}, "run.save_every: got 1.5"),
+        (
+            {"duration": 'duration = 1.0\nformulation = { kind = "penalty", beta = 1.0 }'},
+            "run.formulation.beta: got an unknown key (= 1.0), expected one of kind, alpha",
+        ),
+        (
+            {"duration": "duration = 1.0\n\n[[pulses]]\ntimes = [2.0, 1.0]"},
+            "pulses[0].times: got [2.0, 1.0], expected begin and end",
+        ),
+        (
+            {"duration": 'duration = 1.0\n\n[cables]\nkind = "elastic"\nslack = "unilateral"'},
+            "cables.slack: got unilateral, expected 'report'",
+        ),
+        ({"duration": "duration = 1.0\n\n[motor]\npower = 1"}, "motor: got an unknown key"),
+    ],
+)
+def test_errors_name_file_key_value_and_expectation(tmp_path, changes, message):
+    path = written(tmp_path, **changes)
+    with pytest.raises(ValueError) as error:
+        read_robot(path)
+    assert str(error.value).startswith(f"{path}, {message}")
+
+
+def test_payload_times_in_order(tmp_path):
+    load = "\n[payload]\nmass = 1.0\nbox = [0.1, 0.1, 0.1]\nposition = [0.0, 0.0, 0.0]\n"
+    for times, given in (("", "no times"), ("pick = 2.0\nplace = 1.0", "place = 1, pick = 2")):
+        path = written(tmp_path, BASE + load + times)
+        with pytest.raises(
+            ValueError, match=re.escape(f"payload.pick: got {given}, expected times")
+        ):
+            read_robot(path)
+
+
+def test_what_is_no_robot(tmp_path):
+    path = tmp_path / "broken.toml"
+    path.write_text("[platform\n")
+    with pytest.raises(ValueError, match=r"broken.toml: got text that is not TOML"):
+        read_robot(path)
+    path.write_text("")
+    with pytest.raises(ValueError, match=r"broken.toml, platform: got nothing, expected a table"):
+        read_robot(path)
+    with pytest.raises(FileNotFoundError):
+        read_robot(tmp_path / "missing.toml")
+    with pytest.raises(ValueError, match="example: got 'crane', expected one of suspended"):
+        example_path("crane")
