@@ -34,19 +34,25 @@ def _project(system: System, state: State, t) -> State:
 
 
 @eqx.filter_jit
-def _errors(system: System, state: State, t):
+def _errors(system: System, state: State, t, one_sided: bool):
     if system.n_constraints == 0:
         return jnp.zeros(1), jnp.zeros(1)
-    terms = system.constraint_terms(t, state.q, state.v)
-    return jnp.abs(terms.phi), jnp.abs(terms.rate)
+    phi, _, rate, _ = system.constraint_terms(t, state.q, state.v)
+    if not one_sided:
+        return jnp.abs(phi), jnp.abs(rate)
+    # rows that can let go may be open, or opening
+    may_open = jnp.asarray(system.one_sided)
+    taut = ~may_open | (phi > -POSITION_TOLERANCE)
+    inward = jnp.where(may_open, jnp.maximum(phi, 0.0), jnp.abs(phi))
+    return inward, jnp.where(taut, jnp.where(may_open, jnp.maximum(rate, 0.0), jnp.abs(rate)), 0.0)
 
 
-def check_start(system: System, state: State, t) -> None:
+def check_start(system: System, state: State, t, *, one_sided: bool = False) -> None:
     """Raise where a state to start from violates the constraints, saying by how much and how to
-    mend it. Cannot see values inside of `jit`."""
+    mend it; with `one_sided`, cables may be slack. Cannot see values inside of `jit`."""
     if system.n_constraints == 0 or known_values(state.q) is None or known_values(t) is None:
         return
-    errors = [known_values(x) for x in _errors(system, state, t)]
+    errors = [known_values(x) for x in _errors(system, state, t, one_sided)]
     if any(e is None for e in errors):  # the machine's numbers are being traced
         return
     for error, tolerance, what in zip(

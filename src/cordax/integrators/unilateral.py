@@ -14,8 +14,8 @@ from ..math.linalg import matmul, matvec
 from ..mechanics import State
 from ..mechanics.checks import require
 from ..mechanics.constraints import solve_active
-from .events import Events
 from .base import Integrator, Step
+from .events import Events
 from .rk4 import RK4
 
 
@@ -57,7 +57,9 @@ class Unilateral(Integrator):
         name = type(dynamics.system).__name__
         some = bool(dynamics.system.one_sided.any())
         require(some, "integrator", f"Unilateral for {name}", "a machine with one-sided constraints")
-        inner = self.inner.explicit and not isinstance(self.inner, Unilateral)
+        # `Integrator.init` where it is not overridden: nothing is carried from step to step
+        alone = type(self.inner).init is Integrator.init
+        inner = self.inner.explicit and alone
         require(inner, "inner", type(self.inner).__name__, "an explicit one-step method")
 
     @property
@@ -149,8 +151,11 @@ class Unilateral(Integrator):
         hit = active_set(A, terms.rate, one_sided, active | reached)
         impulse = jnp.where(struck, solve_active(A, terms.rate, hit), 0.0)
         state = State(state.q, state.v - matvec(W, impulse))
-        # then the rows at rest choose by their accelerations
-        after = _acting(dynamics, t, state, u, jnp.where(struck, hit > 0, active))
+        # then the rows at rest choose by their accelerations; one whose multiplier has just come
+        # to zero goes, whatever the sign that round-off left it
+        vanished = jnp.abs(_overdue(dynamics, t, state, u, carry.active)) < _VANISHED
+        resting = jnp.where(struck, hit > 0, active & ~(due & vanished))
+        after = _acting(dynamics, t, state, u, resting)
         forces = system.multiplier_forces(t, state.q, impulse)
         return state, self._log(carry, t, after, forces, one_sided)
 
@@ -197,8 +202,8 @@ class Unilateral(Integrator):
 
 
 #: a row whose Phi is above -_CLOSED is reached; whose multiplier is below -_PUSH pushes; whose rate
-#: is above _RATE opens
-_CLOSED, _PUSH, _RATE = 1e-10, 1e-9, 1e-9
+#: is above _RATE opens; a multiplier below _VANISHED at the instant located for it is zero
+_CLOSED, _PUSH, _RATE, _VANISHED = 1e-10, 1e-9, 1e-9, 1e-6
 
 
 def _with(dynamics: Dynamics, active) -> Dynamics:
