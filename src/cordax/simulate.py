@@ -15,7 +15,7 @@ from ._results import RESULTS
 from .engine import GOOD, Run, advance, join
 from .consistency import check_start
 from .formulations import Baumgarte, Dynamics, Formulation, Index3, Minimal
-from .integrators import BY_NAME, Integrator
+from .integrators import BY_NAME, Integrator, Unilateral
 from .loops import ADJOINTS
 from .mechanics import Controller, State, System, as_controller
 from .mechanics.checks import known_values, require, require_finite, require_known, require_shape
@@ -88,7 +88,8 @@ def simulate(
         machine = phase if isinstance(phase, System) else _phase_machine(phase, state)
         _check_state(machine, state)
         if number == 0:
-            check_start(machine, state, as_float_array(time))
+            slack = isinstance(integrator, Unilateral)
+            check_start(machine, state, as_float_array(time), one_sided=slack)
         dynamics = Dynamics(machine, formulation)
         formulation.check(machine)
         integrator.check(dynamics)
