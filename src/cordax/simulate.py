@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -12,8 +13,8 @@ from jax.core import Tracer
 
 from ._precision import as_float_array, warn_if_single
 from ._results import RESULTS
-from .engine import GOOD, Run, advance, join
 from .consistency import check_start
+from .engine import GOOD, Run, advance, join
 from .formulations import Baumgarte, Dynamics, Formulation, Index3, Minimal
 from .integrators import BY_NAME, Integrator, Unilateral
 from .loops import ADJOINTS
@@ -93,6 +94,7 @@ def simulate(
         dynamics = Dynamics(machine, formulation)
         formulation.check(machine)
         integrator.check(dynamics)
+        _warn_if_too_fast(machine, integrator, dt)
         controller = as_controller(control, machine, state.q.dtype)
         memory = controller.init(state) if memory is None else memory
         run = Run(
@@ -114,6 +116,18 @@ def _default_formulation(machine: System, integrator: Integrator) -> Formulation
     if machine.n_constraints == 0:
         return Minimal()
     return Index3() if integrator.solves_constraints == "needed" else Baumgarte()
+
+
+def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:
+    frequency = machine.fastest_frequency() if integrator.explicit else None
+    limit = integrator.oscillator_limit
+    if frequency is not None and frequency * dt > limit > 0:
+        warnings.warn(
+            f"dt = {dt:g} s is above the largest stable step of {type(integrator).__name__} for this "
+            f"{type(machine).__name__}, about {limit / frequency:.3g} s; take a smaller dt or an "
+            "A-stable integrator such as ImplicitMidpoint or GeneralisedAlpha",
+            stacklevel=3,
+        )
 
 
 def _phase_machine(phase, state: State) -> System:

@@ -18,6 +18,7 @@ _COMMANDS = {
     "run cable-robot": _Command(
         "run_robot", "run_robot", "simulate a cable robot: an example, or robot.toml"
     ),
+    "run rod": _Command("run_rod", "run_rod", "simulate a rod: a wire, a cable, a thread"),
     "reproduce neck": _Command(
         "reproduce", "reproduce_neck", "repeat the neck paper's experiments and judge its claims"
     ),

@@ -171,6 +171,11 @@ class System(eqx.Module):
         `runaway_state`."""
         return True
 
+    def fastest_frequency(self) -> float | None:
+        """An estimate of the highest angular frequency [rad/s], if the machine knows one from its
+        numbers alone: `simulate` warns where an explicit step is too large for it."""
+        return None
+
     def default_state(self) -> State:
         """A natural start."""
         raise NotImplementedError(f"{type(self).__name__} must define default_state")

@@ -286,6 +286,28 @@ class SplineRod(System):
             self.layout,
         )
 
+    def fastest_frequency(self):
+        """Of the straight rod, from its axial, bending and twisting stiffness [rad/s]."""
+        numbers = (self.elasticity, self.span, self._densities(), self.left, self.right)
+        leaves = jax.tree.leaves(eqx.filter(numbers, eqx.is_array))
+        if any(known_values(x) is None for x in leaves):
+            return None
+        H, h, J = self.elasticity, float(self.span), np.asarray(self._densities()) * float(self.span)
+        x, w = bsplines.gauss(self.control_points, 4)
+        _, b1, b2, _ = bsplines.basis(self.control_points, x)
+        stretch = (b1.T * w) @ b1 / h
+        bend = (b2.T * w) @ b2 / h**3
+        blocks = [H.stretch * stretch, H.bending * bend, H.bending * bend, H.twist * stretch]
+        fastest = 0.0
+        for c, (K, free) in enumerate(zip(blocks, self.layout.free, strict=True)):
+            K = np.asarray(K).copy()
+            if c < 3:
+                K[0, 0] += float(self.left.stiffness[c])
+                K[-1, -1] += float(self.right.stiffness[c])
+            values = np.linalg.eigvals(self.layout.gram_inverses[c] @ K[np.ix_(free, free)]) / J[c]
+            fastest = max(fastest, float(np.sqrt(np.max(np.real(values)))))
+        return fastest
+
     # --- states and outputs
     def state_of(self, curve, twist=None, t: float = 0.0) -> State:
         """At rest along a curve, a function from material coordinates (k,) in [0, L] [m] to positions

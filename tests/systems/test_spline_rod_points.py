@@ -1,0 +1,134 @@
+"""The rod at single states: basis, energies, forces, Hessians, stiffness by spans."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rod_reference import DATA, points_first, pull, rod_of
+
+import cordax
+from cordax.math import bsplines
+from cordax.systems import End, SplineRod
+from cordax.systems import spline_rod_stiffness as by_spans
+
+CASES = ["eval_shared0", "eval_shared1", "eval_shared2", "eval_shared3"]
+
+
+def close(found, wanted, relative):
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=relative * np.abs(wanted).max())
+
+
+def state(case, rod):
+    split = lambda name: rod.layout.split(jnp.asarray(DATA[f"{case}/{name}"].T))
+    return split("q"), split("v"), jnp.asarray(float(DATA[f"{case}/t"]))
+
+
+@eqx.filter_jit
+def look(rod, t, q, v, u):
+    P = rod.control(t, q)
+    forces = rod.control_forces(t, q, v, u)
+    return P, rod.elastic_energy(P), forces, rod.acceleration(t, q, v, u)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_energies_forces_and_accelerations(case):
+    for closed_form in (True, False):
+        rod, p = rod_of(case, closed_form=closed_form)
+        q, v, t = state(case, rod)
+        u = pull(p)(t, None)
+        P, energy, forces, acceleration = look(rod, t, q, v, u)
+        parts = np.array([*energy, jnp.sum(rod.weight() * P[2]), rod.springs_energy(t, P)])
+        np.testing.assert_allclose(parts, DATA[f"{case}/U_parts"], rtol=1e-12)
+        np.testing.assert_allclose(rod.kinetic_energy(q, v), DATA[f"{case}/K"], rtol=1e-12)
+        close(forces.T, DATA[f"{case}/force"], 1e-11)
+        wanted = rod.layout.split(jnp.asarray(DATA[f"{case}/acc"].T))
+        close(acceleration, np.asarray(wanted), 1e-9)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_basis_and_material(case):
+    rod, _ = rod_of(case)
+    h, n = float(rod.span), rod.control_points
+    np.testing.assert_allclose(h * bsplines.gram(n), DATA[f"{case}/gram"], rtol=1e-13, atol=1e-18)
+    np.testing.assert_allclose(h * bsplines.integrals(n), DATA[f"{case}/intb"], rtol=1e-13)
+    centre = bsplines.basis(n, [(n - 3) / 2])[0][0]
+    np.testing.assert_allclose(centre, DATA[f"{case}/bc"], rtol=1e-13, atol=1e-16)
+    np.testing.assert_allclose(rod.elasticity[:3], DATA[f"{case}/H"], rtol=1e-13)
+    wanted = [DATA[f"{case}/mu"], DATA[f"{case}/I"]]
+    np.testing.assert_allclose(rod.line_density, wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("case", [*CASES, "eval_straight"])
+def test_hessian(case):
+    rod, _ = rod_of(case)
+    q = rod.layout.split(jnp.asarray(DATA[f"{case}/q"].T))
+    order = points_first(rod)
+    H = np.asarray(jax.hessian(rod.potential_energy)(q))[np.ix_(order, order)]
+    close(H, DATA[f"{case}/hess_free"], 1e-9)
+
+
+def test_the_straight_rod_feels_its_weight_and_nothing_else():
+    """The paper's torsion is 0/0 there."""
+    rod, _ = rod_of("eval_straight")
+    at, t = rod.default_state(), jnp.zeros(())
+    forces = np.asarray(rod.control_forces(t, at.q, at.v, jnp.zeros(3)))
+    np.testing.assert_allclose(forces[2], -np.asarray(rod.weight()), rtol=1e-12)
+    # the fourth row and those across vanish; along it round-off of the axial force remains
+    assert np.abs(forces[[1, 3]]).max() == 0.0
+    assert np.abs(forces[0]).max() < 1e-12 * float(rod.elasticity.stretch)
+    close(forces.T, DATA["eval_straight/force"], 1e-11)
+
+
+@pytest.mark.parametrize("n", [5, 9, 26])
+def test_stiffness_by_spans(n):
+    """Equal to the Hessian, and solved along its band (26 points) as by a dense solver."""
+    ends = {"left": End.sliding(40.0), "right": End.clamped(point=[1.9, 0.1, 0.0])}
+    rod = SplineRod(young=2.5e6, control_points=n, rest_strain=(0.01, 0.2, 0.3), **ends)
+    rng = np.random.default_rng(n)
+    q = rod.default_state().q + 0.02 * rng.standard_normal(rod.n_q)
+    linear = rod.linearise(jnp.zeros(()), q, jnp.zeros_like(q), jnp.zeros(0))
+    M, K, _ = linear.matrices()
+    close(K, -np.asarray(jax.hessian(rod.potential_energy)(q)), 1e-12)
+    np.testing.assert_allclose(M, rod.mass_matrix(q), rtol=1e-13, atol=1e-20)
+    x = rng.standard_normal(rod.n_q)
+    close(linear.stiffness(x), np.asarray(K) @ x, 1e-12)
+    close(linear.inertia(x), np.asarray(M) @ x, 1e-12)
+    h = 1e-3
+    wanted = np.linalg.solve(np.asarray(M) - h * h * np.asarray(K), x)
+    close(linear.implicit_solve(h, jnp.asarray(x)), wanted, 1e-9)
+    assert (n >= by_spans.BANDED) == (n == 26), "both ways of solving should be met"
+
+
+def test_mass_solve():
+    rod, _ = rod_of("eval_shared1")
+    B = np.random.default_rng(0).standard_normal((rod.n_q, 3))
+    found = rod.mass_solve(rod.default_state().q, jnp.asarray(B))
+    np.testing.assert_allclose(rod.mass_matrix(None) @ found, B, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "message"),
+    [
+        ("control_points", 4, "control_points: got 4, expected 5 or more"),
+        ("diameter", 0.0, "diameter: got 0.0"),
+        ("poisson", 0.5, "poisson: got 0.5, expected a number between -1 and 0.5"),
+        ("poisson", -1.0, "poisson"),
+        ("young", -1.0, "young"),
+        ("quadrature", ("simpson", 3), "quadrature"),
+        ("loads", (1.2,), "loads"),
+        ("rest_strain", (0.0, 0.0), "rest_strain"),
+    ],
+)
+def test_bad_input(field, given, message):
+    with pytest.raises(ValueError, match=message):
+        SplineRod(**{field: given})
+
+
+def test_an_explicit_step_above_the_limit_is_announced():
+    """Real aluminium: 14.9 microseconds for Forest-Ruth."""
+    rod = SplineRod(left=End.sliding(1e4), right=End.sliding(1e4))
+    assert rod.fastest_frequency() == pytest.approx(1.0589e5, rel=1e-3)
+    options = {"dt": 2e-3, "duration": 4e-3, "throw": False}
+    with pytest.warns(UserWarning, match=r"about 1\.49e-05 s"):
+        cordax.simulate(rod, integrator="forest_ruth_4", **options)
