@@ -1,5 +1,6 @@
 """Recorded inputs between their samples."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,9 +14,14 @@ H = 0.1
 T = np.arange(21) * H
 
 
+@eqx.filter_jit
+def _at(control, t):
+    return jax.vmap(lambda t: control(t, None, ())[0][0])(t)
+
+
 def played(values, interpolation, t):
     control = RecordedInput(T, values[:, None], interpolation)
-    return np.asarray(jax.vmap(lambda t: control(t, None, ())[0][0])(jnp.asarray(t)))
+    return np.asarray(_at(control, jnp.asarray(t)))
 
 
 def test_interpolation_is_exact_for_polynomials_of_its_degree():
