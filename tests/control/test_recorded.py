@@ -54,6 +54,24 @@ def test_held_inputs_are_constant_within_a_sample():
     assert np.allclose(run.v[::2, 0], np.concatenate([[0.0], np.cumsum(force[:4]) * H]), atol=1e-14)
 
 
+@pytest.mark.parametrize("interpolation", ["cubic", "linear"])
+def test_samples_and_weights_agree_however_the_instants_are_rounded(interpolation):
+    """On a coarse force, which shows every sample taken for its neighbour. Without optimisation
+    XLA rounds the instant of a sample differently in the two places that use it."""
+    t = np.arange(2001) * 1e-3
+    control = RecordedInput(t, np.random.default_rng(0).normal(size=(2001, 1)), interpolation)
+    rest = cordax.State(jnp.zeros(1), jnp.zeros(1))
+
+    def velocity(stiffness):
+        return cordax.simulate(
+            Oscillator(1.0, stiffness), rest, dt=5e-4, duration=2.0, integrator="rosenbrock_2",
+            control=control, throw=False,
+        ).v  # fmt: skip
+
+    plain = jax.jit(velocity, compiler_options={"xla_backend_optimization_level": 0})
+    np.testing.assert_allclose(plain(100.0), velocity(jnp.array(100.0)), atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("t", "values", "interpolation", "message"),
     [
