@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -34,14 +35,7 @@ def plot_states(
         require_known("names", name, trajectory.names)
     for name in desired or {}:
         require_known("desired", name, names)
-    groups: dict[str, dict[str, np.ndarray]] = {}
-    for name in names:
-        values = np.asarray(trajectory[name])
-        if values.ndim > 1:
-            columns = values.reshape(len(values), -1).T
-            groups[name] = {f"{name}_{i + 1}": x for i, x in enumerate(columns)}
-        else:
-            groups.setdefault(stem(name), {})[name] = values
+    groups = by_kind({name: trajectory[name] for name in names})
     t = np.asarray(trajectory.t)
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
@@ -64,7 +58,7 @@ def draw_curves(
 ) -> None:
     """Curves by name over `t` [s], shape (k,), with a legend; wanted ones dashed on top."""
     wanted = {name: x for name, x in (desired or {}).items() if name in curves}
-    for (name, values), colour in zip(curves.items(), _cycle(len(curves)), strict=True):
+    for (name, values), colour in zip(curves.items(), cycle(COLOURS), strict=False):
         axes.plot(t, np.asarray(values), color=colour, label=pretty(name))
         if name in wanted:
             axes.plot(t, np.asarray(wanted[name]), color="#000000", lw=1.0, ls=(0, (4, 3)))
@@ -72,6 +66,20 @@ def draw_curves(
         axes.plot([], [], color="#000000", lw=1.0, ls=(0, (4, 3)), label="desired")
     if len(curves) > 1 or wanted:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def by_kind(quantities: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
+    """Curves, shape (k,) each, by kind and by name: numbered scalars together, and the components
+    of an array, shape (k, ...), as `name_1`, `name_2`..."""
+    kinds: dict[str, dict[str, np.ndarray]] = {}
+    for name, quantity in quantities.items():
+        values = np.asarray(quantity)
+        if values.ndim > 1:
+            columns = values.reshape(len(values), -1).T
+            kinds[name] = {f"{name}_{i + 1}": x for i, x in enumerate(columns)}
+        else:
+            kinds.setdefault(stem(name), {})[name] = values
+    return kinds
 
 
 def stem(name: str) -> str:
@@ -91,7 +99,3 @@ def pretty(name: str) -> str:
     if base in _GREEK:
         return rf"$\dot\{base}_{{{index}}}$" if rate else rf"$\{base}_{{{index}}}$"
     return f"{'d ' if rate else ''}{base.replace('_', ' ')} {index}"
-
-
-def _cycle(n: int) -> list[str]:
-    return [COLOURS[i % len(COLOURS)] for i in range(n)]
