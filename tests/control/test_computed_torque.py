@@ -13,19 +13,19 @@ from cordax.mechanics.tendons import RigidTendon
 from cordax.systems import Neck
 from systems.reference import AMPLITUDE, control_of, field, neck_of, relative
 
-CODES = [(d, f) for d in (0, 1) for f in (0, 1, 2)]
+# distribution and friction, which add up: each distribution, and all friction modes with one
+CODES = [(0, 0), (0, 1), (0, 2), (1, 1)]
 
 
 @eqx.filter_jit
 def torques_and_tensions(controllers, t, state):
     """Torques of all; tensions, which do not depend on friction, of one for each distribution."""
     torques = [c(t, state, ())[0] for c in controllers]
-    return torques, [c.tension(t, state) for c in controllers[::3]]
+    return torques, [c.tension(t, state) for c in (controllers[0], controllers[-1])]
 
 
 @pytest.mark.parametrize("cases", [("p3", "p3_cumulative"), ("p4",)], ids=["3", "4"])
 def test_stored_outputs(cases):
-    """Both distributions, all friction modes."""
     for case in cases:
         neck = neck_of(case, elastic=True)
         controllers = [control_of(case, neck, distribution=d, friction=f) for d, f in CODES]

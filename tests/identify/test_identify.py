@@ -184,7 +184,10 @@ def test_what_cannot_be_told_apart_is_named():
 
 def test_a_step_that_biases_the_estimates_is_reported(exact):
     setup = {**SETUP, "check_step": True}
-    with pytest.warns(UserWarning, match="(stiffness|damping) depends on the time step"):
+    with (
+        pytest.warns(UserWarning, match="(stiffness|damping) depends on the time step"),
+        pytest.warns(UserWarning, match="time step or noise level that do not suit"),
+    ):
         crude = identify(
             START, noisy(exact), NAMES, control=force, noise=SIGMA,
             **{**setup, "integrator": "linearly_implicit_euler"},
@@ -205,6 +208,20 @@ def test_a_search_that_ends_early_says_why(exact):
         hopeless = eqx.tree_at(lambda o: o.stiffness, START, jnp.array(1e9))
         failed = identify(hopeless, noisy(exact), NAMES, control=force, **SETUP)
     assert np.array_equal(failed.values, failed.start)
+
+
+def test_residuals_far_above_the_given_noise_are_no_success(exact, fit):
+    """Inputs that are not those of the recording: the search ends, at numbers that explain
+    nothing. Without a noise level nobody can tell."""
+    t, _ = exact
+    setup = {**SETUP, "control": force}
+    other = Recording(t, {"x": noisy(exact).values["x"] + 0.05 * jnp.cos(20.0 * t)})
+    with pytest.warns(UserWarning, match="more than 3 times the given noise"):
+        found = identify(START, other, NAMES, noise=SIGMA, **setup)
+    assert not bool(found.succeeded) and float(found.noise_scale) > 3.0
+    assert "more than 3 times the given noise" in found.summary()
+    again = identify(START, other, NAMES, **setup)
+    assert bool(again.succeeded) and np.allclose(again.values, found.values, rtol=1e-6)
 
 
 def test_bad_arguments_are_named(exact):

@@ -111,6 +111,11 @@ def test_routing():
         Routing(np.ones(3), np.ones(3))
     with complains("routing.right", "got shape (3, 3)", "shape (4, 3)"):
         Routing(np.zeros((4, 3)), np.zeros((3, 3)))
+    for bad in (2.0, -1.0, 0.5, np.nan, np.inf):
+        with complains("routing.left", f"{bad}", "entries 0 (not along it) or 1 (along it)"):
+            Routing([[1.0, bad]], [[0.0, 0.0]])
+        with complains("routing.right", f"{bad}", "entries 0"):
+            Routing([[0.0, 1.0]], [[bad, 1.0]])
 
 
 def test_other_fields():

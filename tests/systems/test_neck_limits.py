@@ -25,7 +25,7 @@ def open_loop(neck, state):
     return elastic_oscillations(cordax.step_limit(neck, state, "explicit_euler", held=False))
 
 
-@pytest.mark.parametrize("joints", range(1, 9))
+@pytest.mark.parametrize("joints", [1, 3, 4, 8])
 def test_open_loop_limit_is_damping_over_stiffness(joints):
     """Damping in proportion to stiffness gives every elastic oscillation the limit d_c/k_c: exactly
     so where tendons are the only springs and dampers, within 1 % for the robot of the paper."""
@@ -80,12 +80,12 @@ def test_upright_stiffness_with_slack_tendons(joints, smallest):
     """Three joints stand on their springs; four buckle slightly without prestress."""
     neck = Neck.default(joints)
     slack = lambda alpha: neck.joint_torque(alpha, 0 * alpha, 0 * alpha)
-    stiffness = np.asarray(jax.jit(jax.jacfwd(slack))(jnp.zeros(joints)))
+    tense = lambda alpha: -neck.length_derivatives(alpha)[0].T @ jnp.ones(joints + 1)
+    both = jax.jit(jax.jacfwd(lambda alpha: (slack(alpha), tense(alpha))))
+    stiffness, added = (np.asarray(x) for x in both(jnp.zeros(joints)))
     assert np.max(np.abs(stiffness - stiffness.T)) < 1e-12
     assert np.linalg.eigvalsh(stiffness)[0] == pytest.approx(smallest, abs=5e-4)
     # equal tensions t add 0.01443 t to every joint
-    tense = lambda alpha: -neck.length_derivatives(alpha)[0].T @ jnp.ones(joints + 1)
-    added = np.asarray(jax.jit(jax.jacfwd(tense))(jnp.zeros(joints)))
     np.testing.assert_allclose(added, -0.01443 * np.eye(joints), atol=5e-6)
 
 
@@ -95,7 +95,7 @@ def test_structure_mass_matrix_upright():
         [3.41333e-3, 1.78667e-3, 4.8e-4],
         [8.4e-4, 4.8e-4, 1.73333e-4],
     ]
-    M = Neck.default(3).mass_matrix(jnp.zeros(7))
+    M = eqx.filter_jit(Neck.default(3).mass_matrix)(jnp.zeros(7))
     np.testing.assert_allclose(M[:3, :3], expected, atol=5e-9)
     np.testing.assert_allclose(M[3:, 3:], 5e-5 * np.eye(4))
     np.testing.assert_allclose(M[:3, 3:], 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cordax
+from cordax.systems.neck import PUSH
 from systems.reference import (
     EVERY,
     SCHEMES,
@@ -234,6 +235,6 @@ def test_tendons_that_push_are_reported(case, mean, lowest, from_start):
         assert "warning" not in trajectory.summary()
         return
     assert np.min(smallest) < lowest
-    assert first == trajectory.t[np.argmax(smallest < 0.0)]
+    assert first == trajectory.t[np.argmax(smallest < -PUSH)]
     assert from_start or first > 0.1
     assert f"tendon in compression from t = {first:g} s" in trajectory.summary()

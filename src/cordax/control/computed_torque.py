@@ -59,8 +59,7 @@ class ComputedTorque(Controller):
     def __call__(self, t, state, memory):
         machine, motors = self.machine, self.machine.motors
         alpha, rate = machine.split(state.q)[0], machine.split(state.v)[0]
-        desired, desired_rate, desired_acceleration = self.reference(t)
-        a = desired_acceleration + self.K_d * (desired_rate - rate) + self.K_p * (desired - alpha)
+        a, desired_rate = self._acceleration(t, alpha, rate)
         J, H = machine.length_derivatives(alpha)
         T = self.distribution(-J.T, machine.joint_torque(alpha, rate, a))
         rotor = motors.inertia / motors.travel * (matvec(J, a) + matvec(H, rate * rate))
@@ -74,11 +73,16 @@ class ComputedTorque(Controller):
         """The tensions the controller asks for [N], shape (n_tendons,)."""
         machine = self.machine
         alpha, rate = machine.split(state.q)[0], machine.split(state.v)[0]
+        a, _ = self._acceleration(t, alpha, rate)
+        W = -machine.length_derivatives(alpha)[0].T
+        return self.distribution(W, machine.joint_torque(alpha, rate, a))
+
+    def _acceleration(self, t, alpha, rate):
+        """The joint acceleration asked for [rad/s^2] and the desired rate [rad/s], shape
+        (n_joints,) each."""
         desired, desired_rate, desired_acceleration = self.reference(t)
-        a = desired_acceleration + self.K_d * (desired_rate - rate) + self.K_p * (desired - alpha)
-        return self.distribution(
-            -machine.length_derivatives(alpha)[0].T, machine.joint_torque(alpha, rate, a)
-        )
+        error, error_rate = desired - alpha, desired_rate - rate
+        return desired_acceleration + self.K_d * error_rate + self.K_p * error, desired_rate
 
     @eqx.filter_jit  # some hundred small operations, each of which would be dispatched by itself
     def start(self) -> State:

@@ -54,13 +54,19 @@ class RecordedInput(Controller):
     def __call__(self, t, state, memory):
         k = self.values.shape[0]
         x = jnp.clip((t - self.start) / self.interval, 0.0, k - 1.0)
+        sample = jnp.floor(x + _ON_GRID).astype(int)
         if self.interpolation == "hold":
-            # an instant on the grid may fall below its sample by rounding
-            return self.values[jnp.floor(x + 1e-6).astype(int)], memory
+            return self.values[sample], memory
         n = 2 if self.interpolation == "linear" else 4
-        first = jnp.clip(jnp.floor(x).astype(int) - (n // 2 - 1), 0, k - n)
+        first = jnp.clip(sample - (n // 2 - 1), 0, k - n)
         samples = jax.lax.dynamic_slice_in_dim(self.values, first, n)
         return _weights(x - first, n) @ samples, memory
+
+
+#: An instant on the grid falls above or below its sample by rounding, and a compiler that computes
+#: `x` twice, once for the samples and once for their weights, may round both ways: samples of one
+#: interval with the weights of the next. Intervals begin this share early, where no instant lies.
+_ON_GRID = 1e-6
 
 
 def _weights(x, n: int):

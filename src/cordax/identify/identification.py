@@ -18,7 +18,7 @@ from .parameters import Experiment, Parameter, collect
 from .problem import Problem, noise_levels
 from .recording import Grid, Recording, grid
 from .report import Fit
-from .stopping import Search
+from .stopping import CONVERGED, MISFIT, MISFIT_LIMIT, Search
 from .uncertainty import Uncertainty
 
 
@@ -48,7 +48,8 @@ def identify(
     - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s.
     - `noise`: standard deviation of the recorded values, one number or numbers by name, in their
       units. It weighs quantities of different units and precision against each other; only ratios
-      matter for the estimates and their covariance. None: all alike.
+      matter for the estimates and their covariance. Residuals far above it are no success (see
+      `Fit.reason`). None: all alike, and not known.
     - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
       stretch that depends on its stiffness); the machine's default state if not given.
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
@@ -89,6 +90,7 @@ def identify(
         grid(recording.t, dt, t0, system.default_dt),
         recording.values,
         noise_levels(noise, recording),
+        noise is not None,
         integrator,
         formulation,
         # diffrax has a mode of its own for forward derivatives; our loop needs none
@@ -144,6 +146,7 @@ def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
     freedom = problem.count() - parameters.size
     variance = cost / jnp.maximum(freedom, 1)
     about = Uncertainty(search.jacobian, variance)
+    far = problem.noise_given & (variance > MISFIT_LIMIT**2)
     slope = jax.jacfwd(parameters.values)(y)  # dp/dy: natural units
     return Fit(
         names=parameters.names,
@@ -159,7 +162,7 @@ def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
         noise_scale=jnp.sqrt(variance),
         freedom=freedom,
         iterations=search.iterations,
-        code=search.code,
+        code=jnp.where(far & (search.code == CONVERGED), MISFIT, search.code),
         step_shift=jnp.full_like(y, jnp.nan),
         y=y,
         parameters=parameters,

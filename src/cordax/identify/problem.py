@@ -28,6 +28,7 @@ class Problem(eqx.Module):
     grid: Grid
     values: dict[str, Float[Array, "k ..."]]
     noise: dict[str, Float[Array, "..."]]
+    noise_given: bool = eqx.field(static=True)
     integrator: Integrator | str
     formulation: Formulation | None
     adjoint: str = eqx.field(static=True)

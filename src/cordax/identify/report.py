@@ -96,7 +96,7 @@ class Fit(eqx.Module):
 
     @property
     def succeeded(self):
-        """Whether the search converged."""
+        """Whether the search converged, and not to residuals far above the given noise."""
         return self.code == CONVERGED
 
     @property

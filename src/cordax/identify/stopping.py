@@ -5,7 +5,10 @@ from jaxtyping import Array, Float, Int
 
 from ..trajectory import Trajectory
 
-CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, RUN_FAILED = range(5)
+CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, RUN_FAILED, MISFIT = range(6)
+
+#: residuals with a standard deviation beyond this many times the given noise are not noise
+MISFIT_LIMIT = 3.0
 
 SENTENCES = {
     CONVERGED: "Converged: further steps change parameters and misfit by less than the tolerance.",
@@ -17,6 +20,9 @@ SENTENCES = {
     "the machine by itself first; try a smaller dt or an A-stable integrator such as rosenbrock_2.",
     RUN_FAILED: "The simulation failed at parameters the search came to; the best ones before are "
     "returned. Try a smaller learning rate or bounds.",
+    MISFIT: "Ended where further steps change nothing, but the residuals are more than "
+    f"{MISFIT_LIMIT:g} times the given noise: a local minimum, or a machine, start, inputs, "
+    "time step or noise level that do not suit the recording. Plot the fit; start elsewhere.",
 }
 
 

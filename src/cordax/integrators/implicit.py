@@ -6,7 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
-from ..math.newton import newton
+from ..math.newton import Correction, newton
 from ..mechanics import State
 from .base import Integrator, Step
 
@@ -29,13 +29,15 @@ class _Implicit(Integrator):
             stage = dynamics.retract(q, h * w)
             return w - v - h * dynamics.acceleration(t + h, stage, w, u(t + h, stage, w))
 
-        def correction(w, args):
-            # M (w - v) = h f: the Jacobian of the residual is M^-1 (M - h D - h^2 K)
-            dynamics, t, h, q, v, u = args
+        # M (w - v) = h f: the Jacobian of the residual is M^-1 (M - h D - h^2 K)
+        def linearise(w, args):
+            dynamics, t, h, q, _, u = args
             stage = dynamics.retract(q, h * w)
-            motion = dynamics.linearise(t + h, stage, w, u(t + h, stage, w))
-            return lambda r: motion.implicit_solve(h, motion.inertia(r))
+            return dynamics.linearise(t + h, stage, w, u(t + h, stage, w))
 
+        correction = Correction(
+            linearise, lambda motion, args, r: motion.implicit_solve(args[2], motion.inertia(r))
+        )
         tolerance = self.tolerance if v.dtype == jnp.float64 else 1e-5
         w, solved = newton(
             residual,

@@ -1,10 +1,11 @@
 """Small dense algebra for use inside a time loop.
 
-A LAPACK call costs about 0.8 microseconds before any arithmetic and keeps XLA from compiling the
-loop into one function, so up to `UNROLLED` unknowns an elimination in plain array operations is
-used (7 unknowns: 0.29 against 1.8 microseconds, 12: 0.8 against 3.1, 17: 1.7 against 4.2;
-`benchmarks/solves.py`). Products of small matrices are written as broadcast and sum for the same
-reason.
+A LAPACK call costs about a microsecond before any arithmetic and keeps XLA from compiling the loop
+into one function, so up to `UNROLLED` unknowns an elimination in plain array operations is used (3
+unknowns: 0.16 against 1.3 microseconds, 7: 0.26 against 1.7, 12: 1.2 against 3.7, 17: 2.1 against
+4.8, 20: 3.2 against 5.3; `benchmarks/solves.py`). Beyond, its compile time grows faster than what
+it saves (24: 2.2 s against 0.2 s). Products of small matrices are written as broadcast and sum for
+the same reason.
 
 Derivatives use the rule of the linear solve and never go through the factorisation.
 """

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._precision import float_field
-from .checks import require, require_known, require_positive, require_shape
+from .checks import known_values, require, require_known, require_positive, require_shape
 
 
 class ElasticTendon(eqx.Module):
@@ -74,6 +74,13 @@ class Routing(eqx.Module):
             "shape (n_tendons, n_joints)",
         )
         require_shape("routing.right", self.right, self.left.shape)
+        for field in ("left", "right"):
+            entries = known_values(getattr(self, field))
+            if entries is not None:
+                good = bool(np.isin(entries, (0.0, 1.0)).all())
+                require(
+                    good, f"routing.{field}", entries, "entries 0 (not along it) or 1 (along it)"
+                )
 
     @classmethod
     def named(cls, name: str, joints: int) -> "Routing":

@@ -1,19 +1,21 @@
 """A recording against the fitted model."""
 
+from itertools import cycle
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
 from ..identify import Fit
 from ..identify.recording import observe
-from .lines import pretty, stem
+from .lines import by_kind, pretty
 from .style import COLOURS, FONT, label
 
 
 def plot_fit(fit: Fit) -> Figure:
     """Recorded values (dots) and the fitted simulation (lines) against time, quantities of one kind
     in one panel, and beside each panel the residuals; returns the figure."""
-    curves = _curves(fit)
+    curves, residuals = by_kind(fit.recording.values), by_kind(fit.residuals)
     t = np.asarray(fit.recording.t)
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
@@ -25,8 +27,7 @@ def plot_fit(fit: Fit) -> Figure:
             layout="constrained",
         )
         for (left, right), (group, members) in zip(axes, curves.items(), strict=True):
-            for i, (name, (recorded, residual)) in enumerate(members.items()):
-                colour = COLOURS[i % len(COLOURS)]
+            for (name, recorded), colour in zip(members.items(), cycle(COLOURS), strict=False):
                 left.plot(t, recorded, ".", ms=1.5, color=colour, alpha=0.4)
                 left.plot(
                     np.asarray(fit.trajectory.t),
@@ -35,7 +36,7 @@ def plot_fit(fit: Fit) -> Figure:
                     color=colour,
                     label=pretty(name),
                 )
-                right.plot(t, residual, ".", ms=1.5, color=colour)
+                right.plot(t, residuals[group][name], ".", ms=1.5, color=colour)
             left.set_ylabel(label(group))
             left.legend(loc="best", frameon=False, ncols=2)
         axes[0, 0].set_title("recorded (dots) and simulated (lines)")
@@ -43,20 +44,3 @@ def plot_fit(fit: Fit) -> Figure:
         for one in axes[-1]:
             one.set_xlabel("time [s]")
     return figure
-
-
-def _curves(fit: Fit) -> dict[str, dict[str, tuple[np.ndarray, np.ndarray]]]:
-    """Recorded values and residuals, shape (k,) each, by kind and by name of one component."""
-    curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
-    for name, values in fit.recording.values.items():
-        recorded, residual = np.asarray(values), np.asarray(fit.residuals[name])
-        if recorded.ndim == 1:
-            curves.setdefault(stem(name), {})[name] = (recorded, residual)
-            continue
-        columns = zip(
-            recorded.reshape(len(recorded), -1).T,
-            residual.reshape(len(residual), -1).T,
-            strict=True,
-        )
-        curves[name] = {f"{name}_{i + 1}": pair for i, pair in enumerate(columns)}
-    return curves

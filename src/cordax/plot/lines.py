@@ -34,15 +34,7 @@ def plot_states(
         require_known("names", name, trajectory.names)
     for name in desired or {}:
         require_known("desired", name, names)
-    groups: dict[str, dict[str, np.ndarray]] = {}
-    for name in names:
-        values = np.asarray(trajectory[name])
-        if values.ndim > 1:
-            columns = values.reshape(len(values), -1).T
-            parts = COMPONENTS.get(name, [f"{name}_{i + 1}" for i in range(len(columns))])
-            groups[name] = dict(zip(parts, columns, strict=True))
-        else:
-            groups.setdefault(stem(name), {})[name] = values
+    groups = by_kind({name: trajectory[name] for name in names})
     t = np.asarray(trajectory.t)
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
@@ -75,6 +67,21 @@ def draw_curves(
         axes.plot([], [], color="#000000", lw=1.0, ls=(0, (4, 3)), label="desired")
     if len(curves) > 1 or wanted:
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def by_kind(quantities: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
+    """Curves, shape (k,) each, by kind and by name: numbered scalars together, and the components
+    of an array, shape (k, ...), as `COMPONENTS` has them or as `name_1`, `name_2`..."""
+    kinds: dict[str, dict[str, np.ndarray]] = {}
+    for name, quantity in quantities.items():
+        values = np.asarray(quantity)
+        if values.ndim > 1:
+            columns = values.reshape(len(values), -1).T
+            parts = COMPONENTS.get(name, [f"{name}_{i + 1}" for i in range(len(columns))])
+            kinds[name] = dict(zip(parts, columns, strict=True))
+        else:
+            kinds.setdefault(stem(name), {})[name] = values
+    return kinds
 
 
 def stem(name: str) -> str:

@@ -38,6 +38,10 @@ from ..mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from . import neck_closed_form as closed
 from .neck_geometry import geometry
 
+#: a tendon pushes when its tension is below minus this [N]: beyond the rounding of a length times a
+#: stiffness, below anything that matters
+PUSH = 1e-3
+
 
 class Bars(eqx.Module):
     """The bars of the joints: uniform slender rods.
@@ -340,7 +344,7 @@ class Neck(LagrangianSystem):
         }
 
     def warnings(self, outputs):
-        return {"tendon_in_compression": outputs["tension"] < 0.0}
+        return {"tendon_in_compression": outputs["tension"] < -PUSH}
 
     def valid(self, t, q, v):
         """At |alpha| = pi a joint folds flat and the linkage is singular."""

@@ -50,10 +50,7 @@ def _angles(study: Study):
     figure, axes = _panels(1, 2)
     for one, n in zip(axes[0], JOINTS, strict=True):
         run = study.runs[n, "elastic", "implicit"]
-        names = [f"alpha_{j + 1}" for j in range(n)]
-        _curves(one, run.t, dict(zip(names, run.alpha.T, strict=True)))
-        one.plot(run.t, run.desired, color="black", lw=1.0, ls=(0, (4, 3)))
-        one.plot([], [], color="black", lw=1.0, ls=(0, (4, 3)), label="desired")
+        _curves(one, run.t, "alpha", run.alpha, run.desired)
         one.legend(loc="upper right", ncols=2)
         one.set(title=f"{n} joints", xlabel="time [s]")
     axes[0, 0].set_ylim(_room(axes[0, 0], 0.4))
@@ -69,8 +66,7 @@ def _tendons(study: Study):
         run = study.runs[n, "elastic", "implicit"]
         for row, (output, scale) in enumerate((("elongation", 1e3), ("tension", 1.0))):
             values = scale * run.series(lambda p, name=output: p.outputs[name])
-            names = [f"tendon_{k + 1}" for k in range(n + 1)]
-            _curves(axes[row, column], run.t, dict(zip(names, values.T, strict=True)))
+            _curves(axes[row, column], run.t, "tendon", values)
         axes[0, column].set_title(f"{n} joints")
         axes[1, column].set_xlabel("time [s]")
         axes[0, column].legend(loc="upper right", ncols=2)
@@ -90,11 +86,8 @@ def _differences(study: Study):
     rigid["explicit, 0.4 ms"] = study.runs_at_04["rigid"]
     for column, name in enumerate(elastic):
         run, stiff = elastic[name], rigid[name]
-        names = [f"alpha_{j + 1}" for j in range(3)]
-        error = 1e3 * (run.alpha - run.desired)
-        _curves(axes[0, column], run.t, dict(zip(names, error.T, strict=True)))
-        difference = 1e3 * (run.alpha - stiff.alpha)
-        _curves(axes[1, column], run.t, dict(zip(names, difference.T, strict=True)))
+        _curves(axes[0, column], run.t, "alpha", 1e3 * (run.alpha - run.desired))
+        _curves(axes[1, column], run.t, "alpha", 1e3 * (run.alpha - stiff.alpha))
         axes[0, column].set_title(name)
         axes[1, column].set_xlabel("time [s]")
     axes[0, 0].legend(loc="upper right", ncols=3)
@@ -179,10 +172,12 @@ def _panels(rows: int, columns: int, height: float = 3.0):
     )
 
 
-def _curves(axes, t: np.ndarray, curves: dict[str, np.ndarray]) -> None:
+def _curves(axes, t: np.ndarray, kind: str, values: np.ndarray, desired=None) -> None:
+    """The columns of `values`, and of `desired`, shape (k, n); panels choose their own legend."""
     from ...plot.lines import draw_curves
 
-    draw_curves(axes, t, curves)
+    named = lambda x: {f"{kind}_{i + 1}": column for i, column in enumerate(x.T)}
+    draw_curves(axes, t, named(values), None if desired is None else named(desired))
     if legend := axes.get_legend():
         legend.remove()
 
