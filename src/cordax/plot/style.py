@@ -14,7 +14,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 SCALE = ListedColormap(colormaps["viridis"](np.linspace(0.9, 0.0, 256)), "tension")
 #: below the scale: cables that push
 PUSHES = "#E6194B"
-SCALE.set_under(PUSHES)
+SCALE = SCALE.with_extremes(under=PUSHES)
 
 FONT = {
     "font.size": 10,
