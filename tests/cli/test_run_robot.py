@@ -29,7 +29,7 @@ def robot_file(tmp_path):
 
 def test_a_users_file(robot_file, tmp_path, capsys):
     out = tmp_path / "out"
-    assert main(["run", str(robot_file), "--csv", "--speed", "2", "--output", str(out)]) == 0
+    assert main(["run", str(robot_file), "--csv", "--speed", "3", "--output", str(out)]) == 0
     text = capsys.readouterr().out
     for expected in (
         "CableRobot 'suspended plate': 4 cables, PulleyExit, ProgrammedLengths, RigidCables",
@@ -47,9 +47,9 @@ def test_a_users_file(robot_file, tmp_path, capsys):
     table = read_csv(out / "my_robot.csv")
     np.testing.assert_array_equal(table.values["tension_3"], run["tension"][:, 2])
     with Image.open(out / "my_robot.gif") as film:
-        assert film.n_frames == 8  # 0.6 s at double speed and 25 frames a second, ends included
+        assert film.n_frames == 6  # 0.6 s at triple speed and 25 frames a second, ends included
         still = np.asarray(film.convert("RGB"), dtype=int)
-        film.seek(7)
+        film.seek(5)
         assert np.abs(still - np.asarray(film.convert("RGB"), dtype=int)).max() > 50
 
 

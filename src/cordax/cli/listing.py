@@ -12,7 +12,7 @@ def show() -> int:
     print("machines")
     for name in systems.__all__:
         thing = getattr(systems, name)
-        if issubclass(thing, System):
+        if isinstance(thing, type) and issubclass(thing, System):
             print(f"  {name:24} {_first_sentence(thing)}")
     print("\nintegrators")
     for name, method in BY_NAME.items():
