@@ -55,8 +55,7 @@ def force() -> dict:
         P = jnp.stack(
             [g + 1e-3 * jnp.sin(3 * g), 0.05 * jnp.sin(2 * g), -0.1 * g * (2 - g), 0.1 * g]
         )
-        none = jnp.zeros(0)
-        f = lambda q, rod=rod: rod.control_forces(jnp.zeros(()), q, q, none)
+        f = lambda q, rod=rod: rod.control_forces(jnp.zeros(()), q, q, jnp.zeros(0))
         q = rod.layout.split(P)
         seconds, cost = loop(f, q)
         out[name] = {"ns": round(seconds * 1e9), "check": float(f(q)[2, 4]), **cost}
@@ -149,7 +148,9 @@ def gradient() -> dict:
     def end(young):
         machine = eqx.tree_at(lambda r: r.young, rod, young)
         options = {"dt": 1e-3, "duration": 1.0, "integrator": "stormer_verlet", "save_every": 1000}
-        return cordax.simulate(machine, rod.default_state(), throw=False, **options)["centre"][-1, 2]
+        return cordax.simulate(machine, rod.default_state(), throw=False, **options)["centre"][
+            -1, 2
+        ]
 
     x = rod.young
     plain, _ = measure.compiled(end, x)
@@ -167,17 +168,19 @@ def gradient() -> dict:
 
 def stiffness() -> dict:
     out = {}
+    t, none, h = jnp.zeros(()), jnp.zeros(0), jnp.asarray(1e-3)
+
+    def solved(rod, linearise):
+        def go(q):
+            v = jnp.zeros_like(q)
+            return linearise(rod, t, q, v, none).implicit_solve(h, rod.force(t, q, v, none))
+
+        return go
+
     for n in (9, 19, 35):
         rod = SplineRod(control_points=n)
         state = rod.default_state()
-        v, none, t = jnp.zeros_like(state.q), jnp.zeros(0), jnp.zeros(())
-        h = jnp.asarray(1e-3)
-        known = lambda q, rod=rod, v=v, none=none: rod.linearise(t, q, v, none).implicit_solve(
-            h, rod.force(t, q, v, none)
-        )
-        general = lambda q, rod=rod, v=v, none=none: (
-            cordax.System.linearise(rod, t, q, v, none).implicit_solve(h, rod.force(t, q, v, none))
-        )
+        known, general = solved(rod, SplineRod.linearise), solved(rod, cordax.System.linearise)
         spans, spans_cost = loop(known, state.q, 100)
         plain, plain_cost = loop(general, state.q, 100)
         out[str(n)] = {

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 _warned = False
 
@@ -25,6 +26,9 @@ def as_float_array(x: Any) -> Any:
         return x
     if type(x) is object:  # a placeholder put there by a JAX transformation
         return x
+    if isinstance(x, (int, float, np.ndarray, np.generic)):
+        # by way of NumPy: JAX converts a Python number by a computation, four times as slow
+        return jnp.asarray(np.asarray(x, dtype=jnp.result_type(float)))
     return jnp.asarray(x, dtype=float)
 
 

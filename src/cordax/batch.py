@@ -33,7 +33,8 @@ def simulate_batch(
     - `parameters`: a pytree of arrays with a common leading axis, the batch.
     - `chunk`: members advanced together in one compiled loop; small enough for the cache, large
       enough for vector units.
-    - `workers`: chunks advanced at the same time, one thread each; default: the number of cores.
+    - `workers`: chunks advanced at the same time, one thread each; default: the number of cores, or
+      1 where the machine needs LAPACK.
     - other options as in `simulate`; `throw` is off: every member carries its own `result` and
       `failure_time`, and a failed one leaves the others alone.
 
@@ -62,9 +63,27 @@ def simulate_batch(
     pieces = [_rows(parameters, start, chunk) for start in range(0, size, chunk)]
     run = lambda piece: jax.block_until_ready(_simulate_rows(build, piece, frozen))
     parts = [run(pieces[0])]  # compiles once, before threads ask for the same function
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        parts += list(pool.map(run, pieces[1:]))
+    if len(pieces) > 1:
+        # LAPACK calls of two executions at once block each other in XLA's thread pool
+        alone = _calls_lapack(build, pieces[0], frozen)
+        with ThreadPoolExecutor(1 if alone else workers or os.cpu_count()) as pool:
+            parts += list(pool.map(run, pieces[1:]))
     return jax.tree.map(lambda *xs: jnp.concatenate(xs)[:size], *parts)
+
+
+_with_lapack: dict[Any, bool] = {}
+
+
+def _calls_lapack(build, piece, options) -> bool:
+    """Whether the compiled function calls LAPACK; looked up once per function and shapes."""
+    arrays, static = eqx.partition((piece, options), eqx.is_array)
+    shapes = tuple((x.shape, x.dtype) for x in jax.tree.leaves(arrays))
+    leaves, structure = jax.tree.flatten((arrays, static))
+    key = build, shapes, structure, tuple(x for x in leaves if not eqx.is_array(x))
+    if key not in _with_lapack:
+        text = _simulate_rows.lower(build, piece, options).as_text()
+        _with_lapack[key] = "@lapack_" in text
+    return _with_lapack[key]
 
 
 def _rows(parameters, start: int, count: int):

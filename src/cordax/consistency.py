@@ -18,11 +18,13 @@ def consistent(system: System, state: State | None = None, *, t: float = 0.0) ->
     satisfies the constraints and their rates at time `t` [s]. Raises where none is found nearby."""
     state = system.default_state() if state is None else state
     moved = _project(system, state, as_float_array(t))
-    left = known_values(jnp.max(jnp.abs(system.constraint(as_float_array(t), moved.q)), initial=0.0))
+    left = known_values(
+        jnp.max(jnp.abs(system.constraint(as_float_array(t), moved.q)), initial=0.0)
+    )
     if left is not None and not left < POSITION_TOLERANCE:
         raise ValueError(
-            f"state: no state near the given one satisfies the constraints (|Phi| stays at {left:.3g}); "
-            "check lengths and geometry, or start nearer"
+            f"state: no state near the given one satisfies the constraints, |Phi| stays at "
+            f"{left:.3g}; check lengths and geometry, or start nearer"
         )
     return moved
 
@@ -61,8 +63,9 @@ def check_start(system: System, state: State, t, *, one_sided: bool = False) -> 
         assert error is not None
         if not np.max(error) <= tolerance:
             raise ValueError(
-                f"state0: got a state that violates the constraints, |{what}| = {np.max(error):.3g} in "
-                f"row {int(np.argmax(error))}, expected at most {tolerance:g}; "
+                "state0: got a state that violates the constraints, "
+                f"|{what}| = {np.max(error):.3g} in row {int(np.argmax(error))}, "
+                f"expected at most {tolerance:g}; "
                 f"cordax.consistent(system, state0) gives the nearest one that satisfies them"
                 f"{_how_far(system, state, t)}"
             )

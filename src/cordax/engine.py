@@ -54,7 +54,7 @@ GOOD, _NONFINITE, _RUNAWAY, _UNSOLVED, _DRIFTED, _SINGULAR = range(6)
 
 #: largest |Phi| of a run that counts as one
 MAX_DRIFT = 1e-3
-#: smallest eigenvalue of the scaled Phi_q M^-1 Phi_q^T below which rows count as redundant
+#: smallest pivot of the scaled Phi_q M^-1 Phi_q^T below which rows count as redundant
 REDUNDANT = 1e-11
 
 
@@ -146,8 +146,8 @@ _is_none = lambda x: x is None
 
 
 def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
-    assert isinstance(run.integrator, Diffrax)
     unprepared, run = run.dynamics.system, run.prepared()
+    assert isinstance(run.integrator, Diffrax)
     require(
         run.hold == 0,
         "control",
@@ -206,7 +206,9 @@ def _trajectory(run: Run, system, t, states, u, records, code, failure) -> Traje
     first = lambda b: jnp.where(jnp.any(b & within), t[jnp.argmax(b & within)], jnp.inf)
     warnings = {name: first(b) for name, b in bad.items()}
     if constrained:
-        code, failure = _judge_constraints(dynamics, t, states, first(drift > MAX_DRIFT), code, failure)
+        code, failure = _judge_constraints(
+            dynamics, t, states, first(drift > MAX_DRIFT), code, failure
+        )
     result: Any = RESULTS.successful
     for value, name in (
         (_NONFINITE, "nonfinite_state"),
@@ -293,7 +295,8 @@ def join(parts: list[Trajectory]) -> Trajectory:
 
 
 def _padded(parts: list[Trajectory]):
-    """Multipliers end to end; a phase with fewer constraints than another has zeros for the rest."""
+    """Multipliers end to end; a phase with fewer constraints than another has zeros for the
+    rest."""
     rows = max(p.multipliers.shape[-1] for p in parts)
     wide = [jnp.pad(p.multipliers, ((0, 0), (0, rows - p.multipliers.shape[-1]))) for p in parts]
     return jnp.concatenate([w[:-1] for w in wide[:-1]] + [wide[-1]])

@@ -1,11 +1,13 @@
 """From a machine and a state to a trajectory."""
 
+import functools
 import itertools
 import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +25,9 @@ from .mechanics.checks import known_values, require, require_finite, require_kno
 from .trajectory import Trajectory
 
 Adjoint = Literal["scan", "checkpointed", "forward"]
+
+
+_SUCCESS = np.asarray(RESULTS.successful._value)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class SimulationError(RuntimeError):
@@ -84,10 +89,10 @@ def simulate(
     warn_if_single(state.q.dtype, type(machine).__name__)
 
     parts, time, memory = [], t0, None
-    status = jnp.asarray(GOOD), jnp.asarray(jnp.inf, as_float_array(t0).dtype)
+    status = np.asarray(GOOD), as_float_array(math.inf)
     for number, (phase, end) in enumerate(phases):
         machine = phase if isinstance(phase, System) else _phase_machine(phase, state)
-        _check_state(machine, state)
+        _check_state(machine, state, as_float_array(time))
         if number == 0:
             slack = isinstance(integrator, Unilateral)
             check_start(machine, state, as_float_array(time), one_sided=slack)
@@ -115,7 +120,14 @@ def simulate(
 def _default_formulation(machine: System, integrator: Integrator) -> Formulation:
     if machine.n_constraints == 0:
         return Minimal()
-    return Index3() if integrator.solves_constraints == "needed" else Baumgarte()
+    needed = integrator.solves_constraints == "needed"
+    return _constrained_formulation(needed, bool(jax.config.jax_enable_x64))  # pyright: ignore
+
+
+@functools.cache
+def _constrained_formulation(index3: bool, x64: bool) -> Formulation:
+    """Made once per precision: making a module takes as long as a hundred steps."""
+    return Index3() if index3 else Baumgarte()
 
 
 def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:
@@ -123,9 +135,9 @@ def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:
     limit = integrator.oscillator_limit
     if frequency is not None and frequency * dt > limit > 0:
         warnings.warn(
-            f"dt = {dt:g} s is above the largest stable step of {type(integrator).__name__} for this "
-            f"{type(machine).__name__}, about {limit / frequency:.3g} s; take a smaller dt or an "
-            "A-stable integrator such as ImplicitMidpoint or GeneralisedAlpha",
+            f"dt = {dt:g} s is above the largest stable step of {type(integrator).__name__} for "
+            f"this {type(machine).__name__}, about {limit / frequency:.3g} s; take a smaller dt or "
+            "an A-stable integrator such as ImplicitMidpoint or GeneralisedAlpha",
             stacklevel=3,
         )
 
@@ -137,10 +149,10 @@ def _phase_machine(phase, state: State) -> System:
 
 
 def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
-    failed = trajectory.result != RESULTS.successful
-    if isinstance(failed, Tracer):
-        return trajectory.result.error_if(trajectory, failed)
-    if bool(np.any(failed)):
+    code = trajectory.result._value  # pyright: ignore[reportAttributeAccessIssue]
+    if isinstance(code, Tracer):
+        return trajectory.result.error_if(trajectory, trajectory.result != RESULTS.successful)
+    if np.any(np.asarray(code) != _SUCCESS):
         machine = type(trajectory.system).__name__
         raise SimulationError(
             f"{machine} with {type(integrator).__name__} at dt = {float(dt):g} s failed at t = "
@@ -162,7 +174,9 @@ def _phases(system, duration, t0) -> list[tuple[System, float]]:
     require(duration is None, "duration", duration, "None when phases give the times")
     phases = list(system) if isinstance(system, Sequence) else []
     pair = lambda p: isinstance(p, Sequence) and len(p) == 2 and _is_number(p[1])
-    ok = bool(phases) and all(pair(p) and (isinstance(p[0], System) or callable(p[0])) for p in phases)
+    ok = bool(phases) and all(
+        pair(p) and (isinstance(p[0], System) or callable(p[0])) for p in phases
+    )
     require(ok, "system", system, "a System or a list of (System or function of State, end time)")
     require(isinstance(phases[0][0], System), "system", phases[0][0], "a System as first phase")
     times = [t0, *(end for _, end in phases)]
@@ -202,11 +216,20 @@ def _check_times(dt, save_every, phases, t0) -> None:
         start = end
 
 
-def _check_state(system: System, state: State) -> None:
+def _check_state(system: System, state: State, t) -> None:
     require_shape("state0.q", state.q, (system.n_q,))
     require_shape("state0.v", state.v, (system.n_v,))
     require_finite("state0.q", state.q)
     require_finite("state0.v", state.v)
+    if type(system).valid is not System.valid:
+        valid = known_values(_valid(system, state, t))
+        if valid is not None and not bool(np.all(valid)):
+            require(False, "state0", "a state outside of the model", system.expected(t, state.q, state.v))
+
+
+@eqx.filter_jit
+def _valid(system: System, state: State, t):
+    return jnp.asarray(system.valid(t, state.q, state.v))
 
 
 def _resolve_integrator(integrator, system: System) -> Integrator:

@@ -58,7 +58,7 @@ def _at_rest(system: System, u, start: State, t, tolerance, max_steps):
 
     args = (system, u, start.q)
     frozen = jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_array(x) else x, args)
-    guess = jnp.concatenate([rest, _static_multipliers(*frozen, t, rest)])
+    guess = jnp.concatenate([rest, _static_multipliers(frozen[0], frozen[1], frozen[2], t, rest)])
     solver = optx.Dogleg(rtol=tolerance, atol=tolerance)
     near = optx.root_find(unbalanced, solver, guess, frozen, max_steps=max_steps, throw=False)
     # The dogleg method gets near from anywhere, but cannot tell arrival at round-off from being
@@ -79,8 +79,8 @@ class Modes(NamedTuple):
     """Small motions about a state: exp(lambda t).
 
     `eigenvalues` lambda [1/s], shape (2 d,) for d degrees of freedom, fastest last; `shapes` the
-    configuration parts, shape (2 d, n_v); `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re lambda/|lambda|,
-    negative for growing modes."""
+    configuration parts, shape (2 d, n_v); `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re
+    lambda/|lambda|, negative for growing modes."""
 
     eigenvalues: np.ndarray
     shapes: np.ndarray

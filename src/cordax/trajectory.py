@@ -18,11 +18,12 @@ class Trajectory(eqx.Module):
     """Stored instants of a run. Arrays have a leading time axis of length k; in a batch, one more
     before it.
 
-    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m); `violation` largest |Phi| (k,);
-    `outputs` named quantities of the machine (k, ...); `warnings` the first stored time [s] at
-    which each named condition of the machine held, inf if never; `result` how the run ended and
-    `failure_time` [s] the end of the step at which it failed (inf if it did not; later states
-    repeat the last good one); `events` what happened between steps, where the integrator looks."""
+    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m);
+    `violation` largest |Phi| (k,); `outputs` named quantities of the machine (k, ...); `warnings`
+    the first stored time [s] at which each named condition of the machine held, inf if never;
+    `result` how the run ended and `failure_time` [s] the end of the step at which it failed (inf if
+    it did not; later states repeat the last good one); `events` what happened between steps, where
+    the integrator looks."""
 
     t: Float[Array, " k"]
     q: Float[Array, "k n_q"]

@@ -77,7 +77,6 @@ def test_a_platform_out_of_reach_of_its_pulleys_is_not_valid(out_of_reach):
         simulate(out_of_reach, state, **OPTIONS)
 
 
-@pytest.mark.xfail(strict=True, reason="the message speaks of an inconsistent start alone")
 def test_a_platform_out_of_reach_of_its_pulleys_is_named(out_of_reach):
     with pytest.raises(ValueError, match="reach"):
         simulate(out_of_reach, **OPTIONS)

@@ -45,10 +45,6 @@ def test_a_strong_pulse():
     assert float(np.max(slack().drift())) < 1e-8
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a catch that is not the first event of its step overshoots: |Phi| exceeds MAX_DRIFT",
-)
 def test_an_asymmetric_robot_rattles_without_chatter():
     """One cable shortened, exits of unequal heights, a rough pulse: many catches, none without end,
     and nothing but the pulse adds energy."""
@@ -70,7 +66,8 @@ def test_an_asymmetric_robot_rattles_without_chatter():
     )
     events = happened(trajectory.events)
     assert 4 <= len(events) < 64
-    assert np.all(events[:, 3] >= 0) and np.any(events[:, 3] > 1e-3)
+    # catches that follow within a fiftieth of a step are one, which may hold a row back a little
+    assert np.all(events[:, 3] > -1e-3) and np.any(events[:, 3] > 1.0)
     energy = np.asarray(eqx.filter_jit(lambda r: r.energy()["total"])(trajectory))
     after = np.asarray(trajectory.t) > 0.151
     assert np.max(np.diff(energy[after])) < 1e-6

@@ -17,7 +17,7 @@ class Pulses(Controller):
 
     times: Float[Array, "k 2"] = float_field()
     inputs: Float[Array, "k n_u"] = float_field()
-    step: float = eqx.field(static=True)
+    step: float = eqx.field(static=True)  # pyright: ignore[reportGeneralTypeIssues]
     base: Float[Array, " n_u"] = float_field(default=0.0)
 
     def __check_init__(self):

@@ -10,8 +10,8 @@ from .constrained import Constrained
 
 
 class Penalty(Constrained):
-    """The augmented mass matrix of Bayo, García de Jalón and Serna (1988), as in Piva, Richiedei and
-    Trevisani (2024), eq. (21):
+    """The augmented mass matrix of Bayo, García de Jalón and Serna (1988), as in Piva, Richiedei
+    and Trevisani (2024), eq. (21):
 
         (M + alpha Phi_q^T Phi_q) a = f - alpha Phi_q^T (bias + 2 xi omega dPhi/dt + omega^2 Phi)
 

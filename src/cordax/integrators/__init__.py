@@ -13,7 +13,8 @@ from .splitting import ForestRuth4, StormerVerlet, Suzuki4, SymplecticEuler
 from .unilateral import Unilateral
 from .zhai import Zhai
 
-#: the fixed-step methods for any machine by the name used on the command line and by machines for their default
+#: the fixed-step methods for any machine, by the name used on the command line and by machines for
+#: their default
 BY_NAME: dict[str, type[Integrator]] = {
     "explicit_euler": ExplicitEuler,
     "symplectic_euler": SymplecticEuler,

@@ -7,7 +7,6 @@ from ..math.materialise import materialise
 from ..mechanics import State
 from .base import Integrator, Step
 
-
 # each stage starts from the slope of the one before it, at its own node
 _NODES = (0.0, 0.5, 0.5, 1.0)
 _WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)

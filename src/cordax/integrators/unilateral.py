@@ -20,9 +20,23 @@ from .rk4 import RK4
 
 
 class _Carry(NamedTuple):
+    """Rows that act, what has happened so far, and whether the last step had more events than
+    pieces."""
+
     active: Float[Array, " m"]
     events: Events
     count: Array
+    crowded: Array
+
+
+class _Piece(NamedTuple):
+    """Where a step has got to: time, what is left of it [s], state, and the rows due to switch."""
+
+    t: Array
+    left: Array
+    state: State
+    carry: _Carry
+    due: Array
 
 
 class Unilateral(Integrator):
@@ -33,15 +47,18 @@ class Unilateral(Integrator):
       to zero and conserves momentum.
 
     Both choose among all one-sided rows by a linear complementarity problem, of impulses and then
-    of accelerations. One event per step is located, to the order of `inner`; what else falls into
-    the same step is settled at its end by the same problems. So the work of a step is bounded, and a
-    machine that rattles does not stop the clock: events closer together than dt merge. The rows are
-    `System.one_sided`; `Trajectory.events` lists what happened, up to `capacity` events.
+    of accelerations. A step is cut into at most `pieces`, at events located to the order of
+    `inner`. Impacts within a fiftieth of a step count as one, and within a whole step where the one
+    before had more events than pieces. So the work of a step is bounded, and a machine that rattles
+    comes to rest without stopping the clock. The rows are `System.one_sided`; `Trajectory.events`
+    lists what happened, up to `capacity` events.
 
     For `Baumgarte` formulations."""
 
     inner: Integrator = eqx.field(default_factory=RK4)
     capacity: int = eqx.field(static=True, default=64)
+    #: parts into which events may cut a step
+    pieces: int = eqx.field(static=True, default=12)
     #: evaluations to locate an event
     iterations: int = eqx.field(static=True, default=6)
 
@@ -56,7 +73,9 @@ class Unilateral(Integrator):
         require(ok, "formulation", given, "Baumgarte, with the integrator Unilateral")
         name = type(dynamics.system).__name__
         some = bool(dynamics.system.one_sided.any())
-        require(some, "integrator", f"Unilateral for {name}", "a machine with one-sided constraints")
+        require(
+            some, "integrator", f"Unilateral for {name}", "a machine with one-sided constraints"
+        )
         # `Integrator.init` where it is not overridden: nothing is carried from step to step
         alone = type(self.inner).init is Integrator.init
         inner = self.inner.explicit and alone
@@ -77,34 +96,53 @@ class Unilateral(Integrator):
         terms = dynamics.system.constraint_terms(t, state.q, state.v)
         taut = (terms.phi > -_CLOSED) & (terms.rate > -_RATE)
         active = _acting(dynamics, t, state, u, taut)
-        return _Carry(active, events, jnp.asarray(0, jnp.int32))
+        return _Carry(active, events, jnp.asarray(0, jnp.int32), jnp.asarray(False))
 
     def step(self, dynamics, t, dt, state, u, carry):
+        def piece(now, i):
+            go = lambda: self._piece(dynamics, u, dt, now, i)
+            return lax.cond(now.left > 0, go, lambda: now), None
+
+        nothing = jnp.zeros(carry.active.shape, bool)
+        start = _Piece(t, dt, state, carry, nothing)
+        end, _ = lax.scan(piece, start, jnp.arange(self.pieces))
+        return Step(end.state, end.carry)
+
+    def _piece(self, dynamics, u, dt, now: _Piece, i) -> _Piece:
+        """Switch where something is due, then on to the next event or to the end of the step."""
+        t, left, state, carry, due = now
+        before = _overdue(dynamics, t, state, u, carry.active)
+        crowded = carry.crowded & (i == 0)
+        due = due | _wrong(dynamics, before, carry.active)
+
+        def switch():
+            horizon = jnp.where(crowded, left, _TOGETHER * dt)
+            new, switched = self._switch(dynamics, t, state, u, carry, due, horizon, crowded)
+            return new, switched, _overdue(dynamics, t, new, u, switched.active)
+
+        due_now = jnp.any(due) | crowded
+        state, carry, before = lax.cond(due_now, switch, lambda: (state, carry, before))
         active = carry.active
-        at_start = _overdue(dynamics, t, state, u, active)
-        # a force that has jumped, or what the step before left over
-        ready = _wrong(dynamics, at_start, active)
-        new = self._advance(dynamics, active, t, dt, state, u)
-        at_end = _overdue(dynamics, t + dt, new, u, active)
-        due = jnp.where(jnp.any(ready), ready, _wrong(dynamics, at_end, active))
+        new = self._advance(dynamics, active, t, left, state, u)
+        after = _overdue(dynamics, t + left, new, u, active)
+        # a row that the last event left wrong by round-off, and that mends, is no event
+        late = _wrong(dynamics, after, active) & (after > before)
+        last = i == self.pieces - 1
+        carry = carry._replace(crowded=last & jnp.any(late))
+        late = late & ~last
 
-        def with_event():
-            part = self._locate(dynamics, t, dt, state, u, active, due, at_start, at_end)
-            part = jnp.where(jnp.any(ready), 0.0, part)
-            then = t + part * dt
-            at = self._advance(dynamics, active, t, part * dt, state, u)
-            at, switched = self._switch(dynamics, then, at, u, carry, due)
-            rest = (1.0 - part) * dt
-            return self._advance(dynamics, switched.active, then, rest, at, u), switched
+        def stop():
+            part = self._locate(dynamics, t, left, state, u, active, late, before, after)
+            return self._advance(dynamics, active, t, part * left, state, u), part
 
-        state, carry = lax.cond(jnp.any(due), with_event, lambda: (new, carry))
-        return Step(state, carry)
+        new, part = lax.cond(jnp.any(late), stop, lambda: (new, jnp.ones_like(left)))
+        return _Piece(t + part * left, (1.0 - part) * left, new, carry, late)
 
     def _advance(self, dynamics, active, t, dt, state, u) -> State:
         return self.inner.step(_with(dynamics, active), t, dt, state, u, ()).state
 
     def _locate(self, dynamics, t, dt, state, u, active, due, at_start, at_end):
-        """The fraction of the step at which the first of the `due` rows turns wrong."""
+        """The fraction of `dt` at which the first of the `due` rows turns wrong."""
 
         def worst(overdue):
             return jnp.max(jnp.where(due, overdue, -jnp.inf))
@@ -130,7 +168,9 @@ class Unilateral(Integrator):
             ), None
 
         zero, one = jnp.zeros_like(dt), jnp.ones_like(dt)
-        start = lax.stop_gradient((zero, one, worst(at_start), worst(at_end)))
+        # a row at zero already turns wrong at once
+        low = jnp.minimum(worst(at_start), 0.0)
+        start = lax.stop_gradient((zero, one, low, worst(at_end)))
         (low, high, _, _), _ = lax.scan(narrow, start, length=self.iterations)
         part = lax.stop_gradient(0.5 * (low + high))
         # one Newton correction carries the derivative of the instant
@@ -138,17 +178,21 @@ class Unilateral(Integrator):
         slope = lax.stop_gradient(pull(one))
         return jnp.clip(part - f / jnp.where(slope == 0, 1.0, slope), 0.0, 1.0)
 
-    def _switch(self, dynamics, t, state, u, carry: _Carry, due):
-        """The state and the rows that act after an event at this very state."""
+    def _switch(self, dynamics, t, state, u, carry: _Carry, due, horizon, crowded):
+        """The state and the rows that act after an event at this very state. Impacts that follow
+        one another within a `horizon` [s] count as one: rows then act that forces would bring to
+        act within it, whatever their rates."""
         system = dynamics.system
         one_sided, active = jnp.asarray(system.one_sided), carry.active > 0
         terms = system.constraint_terms(t, state.q, state.v)
-        reached = ~active & (due | (terms.phi > -_CLOSED)) & (terms.rate > _RATE)
-        struck = jnp.any(reached)
+        near = terms.phi > -_CLOSED - horizon * jnp.abs(terms.rate)
+        reached = ~active & (due | near)
+        struck = jnp.any(reached & (terms.rate > _RATE)) | crowded
         # impact: no row that acts or is reached may open further
         W = system.mass_solve(state.q, terms.jacobian.T)
         A = matmul(terms.jacobian, W)
-        hit = active_set(A, terms.rate, one_sided, active | reached)
+        opening = terms.rate + horizon * _free_opening(dynamics, t, state, u, terms)
+        hit = active_set(A, opening, one_sided, active | reached)
         impulse = jnp.where(struck, solve_active(A, terms.rate, hit), 0.0)
         state = State(state.q, state.v - matvec(W, impulse))
         # then the rows at rest choose by their accelerations; one whose multiplier has just come
@@ -176,7 +220,7 @@ class Unilateral(Integrator):
 
         rows = jnp.arange(active.shape[0])
         (events, count), _ = lax.scan(note, (carry.events, carry.count), rows)
-        return _Carry(active, events, count)
+        return carry._replace(active=active, events=events, count=count)
 
     # --- what is reported
     def record(self, carry):
@@ -204,6 +248,8 @@ class Unilateral(Integrator):
 #: a row whose Phi is above -_CLOSED is reached; whose multiplier is below -_PUSH pushes; whose rate
 #: is above _RATE opens; a multiplier below _VANISHED at the instant located for it is zero
 _CLOSED, _PUSH, _RATE, _VANISHED = 1e-10, 1e-9, 1e-9, 1e-6
+#: impacts closer together than this part of a step count as one: what rattles comes to rest
+_TOGETHER = 0.02
 
 
 def _with(dynamics: Dynamics, active) -> Dynamics:
@@ -225,12 +271,18 @@ def _wrong(dynamics: Dynamics, overdue, active):
     return one_sided & (overdue > jnp.where(active > 0, _PUSH, _CLOSED))
 
 
+def _free_opening(dynamics: Dynamics, t, state, u, terms):
+    """d2Phi/dt2 of each row if none acted."""
+    system, q, v = dynamics.system, state.q, state.v
+    free = system.mass_solve(q, system.total_force(t, q, v, u(t, q, v))[:, None])[:, 0]
+    return matvec(terms.jacobian, free) + terms.bias
+
+
 def _acting(dynamics: Dynamics, t, state, u, resting):
     """Which of the rows whose rate is zero act: accelerations must not open them, multipliers must
     not push."""
-    system, q, v = dynamics.system, state.q, state.v
-    terms = system.constraint_terms(t, q, v)
-    W = system.mass_solve(q, terms.jacobian.T)
-    free = system.mass_solve(q, system.total_force(t, q, v, u(t, q, v))[:, None])[:, 0]
-    b = matvec(terms.jacobian, free) + terms.bias
-    return active_set(matmul(terms.jacobian, W), b, jnp.asarray(system.one_sided), resting)
+    system = dynamics.system
+    terms = system.constraint_terms(t, state.q, state.v)
+    A = matmul(terms.jacobian, system.mass_solve(state.q, terms.jacobian.T))
+    b = _free_opening(dynamics, t, state, u, terms)
+    return active_set(A, b, jnp.asarray(system.one_sided), resting)

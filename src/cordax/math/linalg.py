@@ -72,6 +72,20 @@ def singular_pivot(dtype) -> float:
     return 1e3 * float(jnp.finfo(dtype).eps)
 
 
+def smallest_pivot(A):
+    """Of the elimination of a symmetric positive semidefinite matrix, shape (n, n); its rank is
+    full where this is well above round-off. No LAPACK call: it serves to explain failures, in
+    batches too."""
+
+    def eliminate(k, carry):
+        W, least = carry
+        pivot = W[k, k]
+        column = W[:, k] / jnp.where(pivot == 0, 1.0, pivot)
+        return W - column[:, None] * W[k], jnp.minimum(least, pivot)
+
+    return lax.fori_loop(0, A.shape[0], eliminate, (A, jnp.asarray(jnp.inf, A.dtype)))[1]
+
+
 def _factor_solve(A, b, spd, nan_if_singular):
     if b.shape[0] <= UNROLLED:
         return _eliminate(A, b, nan_if_singular)

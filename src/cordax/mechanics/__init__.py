@@ -8,8 +8,8 @@ from .system import DenseLinearisation, Linearisation, System
 
 __all__ = [
     "Controller",
-    "LagrangianSystem",
     "DenseLinearisation",
+    "LagrangianSystem",
     "Linearisation",
     "Scene",
     "State",

@@ -26,16 +26,16 @@ class Cables(eqx.Module):
 
 
 class RigidCables(Cables):
-    """Inextensible: each is a constraint, its tension a multiplier, `f = 2 L lambda`, negative where
-    the cable would have to push. Pushes below `push_threshold` [N] are round-off."""
+    """Inextensible: each is a constraint, its tension a multiplier, `f = 2 L lambda`, negative
+    where the cable would have to push. Pushes below `push_threshold` [N] are round-off."""
 
     push_threshold: Float[Array, ""] = float_field(default=1e-9)
     rigid = True
 
 
 class ElasticCables(Cables):
-    """`stiffness` (n,) [N/m] and `damping` (n,) [N s/m] where taut, nothing where slack, with a smooth
-    passage of `width` [m]:
+    """`stiffness` (n,) [N/m] and `damping` (n,) [N s/m] where taut, nothing where slack, with a
+    smooth passage of `width` [m]:
 
         T = k w log(1 + exp(e/w)) + d de/dt / (1 + exp(-e/w))
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..math.complementarity import masked_solve
-from ..math.linalg import matmul, matvec, solve
+from ..math.linalg import matmul, matvec, smallest_pivot, solve
 from ..math.materialise import materialise
 
 
@@ -54,7 +54,7 @@ class Stabilisation(NamedTuple):
 def constrained_acceleration(system, t, q, v, u, stabilisation: Stabilisation):
     """Acceleration and multipliers of the index-1 equations, by the Schur complement of M:
 
-        M a + Phi_q^T lambda = f,    Phi_q a = -bias - 2 alpha dPhi/dt - beta^2 Phi
+    M a + Phi_q^T lambda = f,    Phi_q a = -bias - 2 alpha dPhi/dt - beta^2 Phi
     """
     terms = system.constraint_terms(t, q, v)
     alpha, beta, active = stabilisation
@@ -86,8 +86,7 @@ def rank_margin(system, t, q) -> Float[Array, ""]:
     A = matmul(J, system.mass_solve(q, J.T))
     size = jnp.sqrt(jnp.diagonal(A))
     size = jnp.where(size > 0, size, 1.0)
-    # smallest eigenvalue: unlike pivots it does not depend on the order of the rows
-    return jnp.linalg.eigvalsh(A / size[:, None] / size)[0]
+    return smallest_pivot(A / size[:, None] / size)
 
 
 def velocity_on_constraints(system, t, q, v):
@@ -115,4 +114,3 @@ def constraint_force(system, t, q, multipliers):
     rest = jnp.zeros(system.n_v, q.dtype)
     _, pull = jax.vjp(lambda dq: system.constraint(t, system.retract(q, dq)), rest)
     return -pull(multipliers)[0]
-

@@ -60,8 +60,8 @@ class ProgrammedLengths(Drive):
 class Winches(Drive):
     """A motor and drum for each cable, `l = l0 + r theta`: theta > 0 pays out.
 
-    `zero_length` l0 (n,) [m]; `radius` r [m], `rotor_inertia` [kg m^2] and viscous `friction` [N m s]
-    of the drum, each (n,) or one for all. Inputs are torques [N m]; holding a tension f takes
+    `zero_length` l0 (n,) [m]; `radius` r [m], `rotor_inertia` [kg m^2] and viscous `friction` [N m
+    s] of the drum, each (n,) or one for all. Inputs are torques [N m]; holding a tension f takes
     `-r f`."""
 
     zero_length: Float[Array, " n"] = float_field()
@@ -100,14 +100,14 @@ class ServoWinches(Drive):
 
         tau = feedforward + u + K_p e + K_i integral(e) + K_d de/dt,    e = reference - theta
 
-    Fields as in `Winches`, and `reference`: the wanted drum angles (n,) [rad] in time; gains (n,) or
-    one for all. The integral is a coordinate whose rate is e: it is integrated with the order of
+    Fields as in `Winches`, and `reference`: the wanted drum angles (n,) [rad] in time; gains (n,)
+    or one for all. The integral is a coordinate whose rate is e: it is integrated with the order of
     the motion. A sampled drive is a `cordax.control.PID` on `Winches`."""
 
     zero_length: Float[Array, " n"] = float_field()
     radius: Float[Array, " n"] = float_field()
     rotor_inertia: Float[Array, " n"] = float_field()
-    reference: Reference = eqx.field(converter=as_reference)
+    reference: Reference = eqx.field(converter=as_reference)  # pyright: ignore[reportGeneralTypeIssues]
     K_p: Float[Array, " n"] = float_field()
     K_i: Float[Array, " n"] = float_field(default=0.0)
     K_d: Float[Array, " n"] = float_field(default=0.0)

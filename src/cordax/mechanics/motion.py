@@ -33,8 +33,8 @@ class Constant(Reference):
 
 
 class Quintic(Reference):
-    """`start` plus k moves from rest to rest, `s = x^3 (10 - 15 x + 6 x^2)` each: `moves`, shape (k,
-    ...), like `start` [m or rad], between the `times` (k, 2) [s]."""
+    """`start` plus k moves from rest to rest, `s = x^3 (10 - 15 x + 6 x^2)` each: `moves`, shape
+    (k, ...), like `start` [m or rad], between the `times` (k, 2) [s]."""
 
     start: Float[Array, "..."] = float_field()
     moves: Float[Array, "k ..."] = float_field()
@@ -85,4 +85,6 @@ class Hermite(Reference):
 
 def as_reference(x) -> Reference:
     """A Reference from a Reference, or from the value of one that rests."""
-    return x if isinstance(x, Reference) or type(x) is object else Constant(as_float_array(x))
+    if isinstance(x, Reference) or type(x) is object:  # or a placeholder of a transformation
+        return x  # pyright: ignore[reportReturnType]
+    return Constant(as_float_array(x))

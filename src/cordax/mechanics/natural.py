@@ -2,9 +2,8 @@
 
 Notation of Piva, Richiedei and Trevisani, "Using differential-algebraic equations and natural
 coordinates for modelling and simulating cable-driven parallel robots" (2024), after García de Jalón
-and Bayo: `q = (r_i, r_j, v_i, v_j)`, `X = [r_j - r_i, v_i, v_j]` with columns fixed in the body. Any
-point of the body is linear in q.
-"""
+and Bayo: `q = (r_i, r_j, v_i, v_j)`, `X = [r_j - r_i, v_i, v_j]` with columns fixed in the body.
+Any point of the body is linear in q."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,9 +16,10 @@ from .checks import known_values, require, require_finite, require_positive, req
 
 
 class NaturalBody(eqx.Module):
-    """A rigid body, in its own axes: `mass` [kg], `inertia` about the centre of mass (3, 3) [kg m^2],
-    `centre` of mass (3,) [m], and the points and vectors that carry it: `r_i`, `r_j` [m], `v_i`, `v_j`
-    (3,) each. The vectors need not be orthogonal, nor of unit length, nor right-handed."""
+    """A rigid body, in its own axes: `mass` [kg], `inertia` about the centre of mass (3, 3) [kg
+    m^2], `centre` of mass (3,) [m], and the points and vectors that carry it: `r_i`, `r_j` [m],
+    `v_i`, `v_j` (3,) each. The vectors need not be orthogonal, nor of unit length, nor
+    right-handed."""
 
     mass: Float[Array, ""] = float_field()
     inertia: Float[Array, "3 3"] = float_field()
@@ -49,7 +49,8 @@ class NaturalBody(eqx.Module):
         return jnp.stack([self.r_j - self.r_i, self.v_i, self.v_j], axis=1)
 
     def weights(self, point) -> Float[Array, "... 4"]:
-        """What `r_i, r_j, v_i, v_j` contribute to a body point given in its axes, shape (..., 3)."""
+        """What `r_i, r_j, v_i, v_j` contribute to a body point given in its axes, shape (...,
+        3)."""
         c = (jnp.asarray(point) - self.r_i) @ inverse3(self.local_axes).T
         return jnp.concatenate([1.0 - c[..., :1], c], axis=-1)
 
@@ -63,8 +64,9 @@ class NaturalBody(eqx.Module):
         return 0.5 * jnp.sum(jnp.cross(y, dx), axis=0)
 
     def coordinates(self, position, rotation, velocity=None, angular_velocity=None):
-        """`q` and `v`, shape (12,) each, from the position of the body's origin [m], its axes (3, 3),
-        the velocity of the origin [m/s] and the angular velocity [rad/s], both in world axes."""
+        """`q` and `v`, shape (12,) each, from the position of the body's origin [m], its axes (3,
+        3), the velocity of the origin [m/s] and the angular velocity [rad/s], both in world
+        axes."""
         R, p = jnp.asarray(rotation), jnp.asarray(position)
         arms = jnp.stack([self.r_i, self.r_j, self.v_i, self.v_j]) @ R.T
         point = jnp.array([1.0, 1.0, 0.0, 0.0])[:, None]
@@ -159,4 +161,3 @@ def _check_inertia(inertia) -> None:
         "that of a body with extent in all three directions (principal moments > 0, each less than "
         "the sum of the others): the mass matrix of a body without thickness is singular",
     )
-

@@ -14,8 +14,8 @@ from .checks import require_positive, require_shape
 
 
 class Obstacle(eqx.Module):
-    """A solid that pushes: `stiffness` [N/m^2], force per length of rod and depth; `damping` [s/m]: a
-    pressure p grows to p (1 + damping * approach speed) (Hunt and Crossley); `friction` [-], full
+    """A solid that pushes: `stiffness` [N/m^2], force per length of rod and depth; `damping` [s/m]:
+    a pressure p grows to p (1 + damping * approach speed) (Hunt and Crossley); `friction` [-], full
     above about `slip_speed` [m/s]; `width` [m] over which contact sets in."""
 
     stiffness: eqx.AbstractVar[Float[Array, ""]]

@@ -11,8 +11,8 @@ from .checks import require_known
 from .natural import NaturalBody, axes
 
 #: columns of the carrier's and of the payload's X whose products keep their orientation: crossed
-#: pairs, l.v_i, v_i.v_j and v_j.l. Equal pairs, as in eq. (20) of Piva et al. (2024), are stationary
-#: for parallel axes: their rows are then redundant.
+#: pairs, l.v_i, v_i.v_j and v_j.l. Equal pairs, as in eq. (20) of Piva et al. (2024), are
+#: stationary for parallel axes: their rows are then redundant.
 CROSSED = ((0, 1), (1, 2), (2, 0))
 EQUAL = ((0, 0), (2, 2), (1, 1))
 
@@ -20,10 +20,10 @@ EQUAL = ((0, 0), (2, 2), (1, 1))
 class Payload(eqx.Module):
     """A rigid `body`, and what holds it: the ground, the platform, or nothing.
 
-    `joint` (3,) [m]: the point, in the payload's axes, at which it is held; `anchor`: the same point
-    as four weights on the platform's coordinates, or (3,) [m] in the world; `frame` (3, 3): the axes
-    of the ground it lies on; `products` (3,): what the crossed products of axes are kept at. The
-    last three are captured by `rest`, `join` and `free`."""
+    `joint` (3,) [m]: the point, in the payload's axes, at which it is held; `anchor`: the same
+    point as four weights on the platform's coordinates, or (3,) [m] in the world; `frame` (3, 3):
+    the axes of the ground it lies on; `products` (3,): what the crossed products of axes are kept
+    at. The last three are captured by `rest`, `join` and `free`."""
 
     body: NaturalBody
     joint: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
@@ -39,7 +39,9 @@ class Payload(eqx.Module):
     def rest(self, q) -> "Payload":
         """Lying on the ground as at the payload's coordinates `q` (12,)."""
         frame = axes(q)
-        return self._held("ground", self.body.weights(self.joint) @ q.reshape(4, 3), frame, frame, q)
+        return self._held(
+            "ground", self.body.weights(self.joint) @ q.reshape(4, 3), frame, frame, q
+        )
 
     def join(self, platform: NaturalBody, q_platform, q) -> "Payload":
         """Held by the platform as they now are."""
@@ -62,6 +64,7 @@ class Payload(eqx.Module):
 
     def constraint(self, q_platform, q, weights) -> Float[Array, " 6"]:
         """The joint and the orientation, of which none move; `weights` (4,) of the joint."""
+        assert self.products is not None and self.anchor is not None
         point = weights @ q.reshape(4, 3)
         if self.held_by == "platform":
             other, anchor = axes(q_platform), self.anchor @ q_platform.reshape(4, 3)

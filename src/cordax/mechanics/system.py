@@ -103,8 +103,8 @@ class System(eqx.Module):
 
     @property
     def constant_mass(self) -> bool:
-        """Whether the mass matrix is the same everywhere: then `linearise` is all of the Jacobian an
-        implicit step needs."""
+        """Whether the mass matrix is the same everywhere: then `linearise` is all of the Jacobian
+        an implicit step needs."""
         return False
 
     # --- equations
@@ -170,6 +170,10 @@ class System(eqx.Module):
         """Whether the state lies where the model holds; a run that leaves it stops with
         `runaway_state`."""
         return True
+
+    def expected(self, t, q, v) -> str:
+        """What a state that is not `valid` lacks, for the error of a run that would start there."""
+        return "a state in which the model holds (System.valid)"
 
     def fastest_frequency(self) -> float | None:
         """An estimate of the highest angular frequency [rad/s], if the machine knows one from its

@@ -2,8 +2,8 @@
 
 Model and notation of Piva, Richiedei and Trevisani, "Using differential-algebraic equations and
 natural coordinates for modelling and simulating cable-driven parallel robots" (2024), with its
-errors mended (docs/cable-robot.md). Coordinates `q = [platform 12, payload 12 if any, exits, drives]`,
-constraints `Phi = [cables, platform 6, payload 6, joint 6]`."""
+errors mended (docs/cable-robot.md). Coordinates `q = [platform 12, payload 12 if any, exits,
+drives]`, constraints `Phi = [cables, platform 6, payload 6, joint 6]`."""
 
 from typing import ClassVar
 
@@ -42,13 +42,13 @@ class CableRobot(System):
     - `linear_damping` [N s/m] at the centre of mass and `angular_damping` [N m s] of the platform;
     - `payload`: a second body, if any, at `payload_position` (3,) [m] with the world's axes.
 
-    Inputs: those of the drives and exits, then a force [N] at the centre of mass of the platform and
-    a torque [N m], both in world axes."""
+    Inputs: those of the drives and exits, then a force [N] at the centre of mass of the platform
+    and a torque [N m], both in world axes."""
 
     platform: NaturalBody
     attachments: Float[Array, "n 3"] = float_field()
-    exits: Exit
-    drives: Drive
+    exits: Exit  # pyright: ignore[reportGeneralTypeIssues]
+    drives: Drive  # pyright: ignore[reportGeneralTypeIssues]
     cables: Cables = eqx.field(default_factory=RigidCables)
     position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     rotation: Float[Array, "3 3"] = float_field(
@@ -122,9 +122,7 @@ class CableRobot(System):
 
     def prepare(self):
         constants = structured.constants(self)
-        return eqx.tree_at(
-            lambda r: r.constants, self, constants, is_leaf=lambda x: x is None
-        )
+        return eqx.tree_at(lambda r: r.constants, self, constants, is_leaf=lambda x: x is None)
 
     def _constants(self) -> structured.Constants:
         return structured.constants(self) if self.constants is None else self.constants
@@ -142,7 +140,9 @@ class CableRobot(System):
         c, k = self._constants(), B.shape[1]
         bodies = [c.platform] if c.payload is None else [c.platform, c.payload]
         parts = [
-            jnp.einsum("ij,jck->ick", body.inverse_weights, B[12 * i : 12 * i + 12].reshape(4, 3, k))
+            jnp.einsum(
+                "ij,jck->ick", body.inverse_weights, B[12 * i : 12 * i + 12].reshape(4, 3, k)
+            )
             for i, body in enumerate(bodies)
         ]
         own = B[12 * len(bodies) :] / c.own_inertia[:, None]
@@ -186,9 +186,7 @@ class CableRobot(System):
         if self.payload is not None:
             rows.append(structured.rigidity(parts.payload, c.payload.gram))
             if self.payload.held_by != "nothing":
-                rows.append(
-                    self.payload.constraint(parts.platform, parts.payload, c.joint)
-                )
+                rows.append(self.payload.constraint(parts.platform, parts.payload, c.joint))
         return jnp.concatenate(rows)
 
     @property
@@ -231,14 +229,24 @@ class CableRobot(System):
         b = self._constants().attachments @ parts.platform.reshape(4, 3)
         return jnp.all(self.exits.reach(t, b, parts.exits) > 0)
 
+    def expected(self, t, q, v):
+        parts = self.split(q)
+        b = self._constants().attachments @ parts.platform.reshape(4, 3)
+        reach = np.asarray(self.exits.reach(t, b, parts.exits))
+        cables = ", ".join(str(i + 1) for i in np.flatnonzero(~(reach > 0)))
+        return (
+            "attachment points that cables reach from their exits: not the exit itself, nor inside "
+            f"the rim of its pulley, as for cable {cables} here"
+        )
+
     # --- states
     @eqx.filter_jit
     def state_at(
-        self, position=None, rotation=None, velocity=None, angular_velocity=None, t: float = 0.0
+        self, position=None, rotation=None, velocity=None, angular_velocity=None, t=0.0
     ) -> State:
-        """The state with the platform's origin at a position (3,) [m], with axes (3, 3), velocity of
-        the origin (3,) [m/s] and angular velocity (3,) [rad/s] in world axes; exits and drums follow.
-        Defaults: those of the machine, at rest."""
+        """The state with the platform's origin at a position (3,) [m], with axes (3, 3), velocity
+        of the origin (3,) [m/s] and angular velocity (3,) [rad/s] in world axes; exits and drums
+        follow. Defaults: those of the machine, at rest."""
         position = self.position if position is None else position
         rotation = self.rotation if rotation is None else rotation
         q, v = self.platform.coordinates(position, rotation, velocity, angular_velocity)
@@ -246,9 +254,7 @@ class CableRobot(System):
         b, b_rate = weights @ q.reshape(4, 3), weights @ v.reshape(4, 3)
         t = jnp.asarray(t, q.dtype)
         y, y_rate = self.exits.start(t, b, b_rate)
-        length, rate = jax.jvp(
-            self.exits.length, (t, b, y), (jnp.ones_like(t), b_rate, y_rate)
-        )
+        length, rate = jax.jvp(self.exits.length, (t, b, y), (jnp.ones_like(t), b_rate, y_rate))
         z, z_rate = self.drives.start(t, length, rate)
         qs, vs = [q], [v]
         if self.payload is not None:
@@ -320,8 +326,8 @@ class CableRobot(System):
         return jnp.linalg.lstsq(W, self.static_wrench())[0]
 
     def winch_reference(self, path, rotation=None) -> Reference:
-        """Drum angles (n,) in time that would hold the platform's origin on a path, a `Reference` of
-        (3,) [m], with constant axes; for `ServoWinches` and `cordax.control.PID`."""
+        """Drum angles (n,) in time that would hold the platform's origin on a path, a `Reference`
+        of (3,) [m], with constant axes; for `ServoWinches` and `cordax.control.PID`."""
         rotation = self.rotation if rotation is None else as_float_array(rotation)
         return kinematics.WinchReference(self, as_reference(path), rotation)
 
@@ -356,7 +362,7 @@ class CableRobot(System):
 
     def warnings(self, outputs):
         """`cable_pushes`: a rigid cable carries less than nothing; later states are unphysical."""
-        if not self.cables.rigid:
+        if not isinstance(self.cables, RigidCables):
             return {}
         return {"cable_pushes": outputs["tension"] < -self.cables.push_threshold}
 

@@ -1,5 +1,7 @@
 """Poses, lengths and tensions of a cable robot at rest."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,7 @@ class WinchReference(Reference):
     """Drum angles (n,) [rad] that would hold the platform's origin on a path: inverse kinematics in
     time, of an exit whose own coordinates follow the platform."""
 
-    robot: eqx.Module
+    robot: Any
     path: Reference
     rotation: jax.Array
 
@@ -63,8 +65,8 @@ def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e
 
 
 def structure_matrix(robot, q, t):
-    """W (6, n): `W f` is the force [N] and the moment about the centre of mass [N m] that tensions f
-    (n,) exert on the platform, in world axes."""
+    """W (6, n): `W f` is the force [N] and the moment about the centre of mass [N m] that tensions
+    f (n,) exert on the platform, in world axes."""
     parts = robot.split(q)
     weights = robot.platform.weights(robot.attachments)
     b = weights @ parts.platform.reshape(4, 3)

@@ -11,7 +11,7 @@ a block-diagonal inertia, and to one n x n system for the cables. `tests/systems
 dense equations.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,7 +31,7 @@ class Parts(NamedTuple):
     """Coordinates or velocities by owner."""
 
     platform: Float[Array, " 12"]
-    payload: Float[Array, " 12"] | None
+    payload: Any  # Float[Array, " 12"], or None without a payload
     exits: Float[Array, "n e"]
     drives: Float[Array, "n e"]
 
@@ -50,7 +50,7 @@ class Constants(eqx.Module):
     """What does not change of a robot."""
 
     platform: BodyConstants
-    payload: BodyConstants | None
+    payload: Any  # BodyConstants, or None without a payload
     attachments: Float[Array, "n 4"]
     joint: Float[Array, " 4"] | None
     own_inertia: Float[Array, " k"]
@@ -79,9 +79,9 @@ def _body(body: NaturalBody) -> BodyConstants:
 
 
 class CableTerms(NamedTuple):
-    """Cables at a state, for `gap = L^2 - l^2` (n,) [m^2]: its value, rate and bias; its derivatives
-    by attachment point (n, 3), exit and drive coordinates (n, e); `length` L and `wound` l [m];
-    `stretch_rate` d(L - l)/dt [m/s]."""
+    """Cables at a state, for `gap = L^2 - l^2` (n,) [m^2]: its value, rate and bias; its
+    derivatives by attachment point (n, 3), exit and drive coordinates (n, e); `length` L and
+    `wound` l [m]; `stretch_rate` d(L - l)/dt [m/s]."""
 
     gap: Float[Array, " n"]
     rate: Float[Array, " n"]

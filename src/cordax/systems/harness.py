@@ -42,7 +42,9 @@ class Harness(System):
         require(len(self.rods) >= 1, "rods", self.rods, "one or more")
         for joint in self.joints:
             for rod, side in ((joint.rod, joint.side), (joint.other, joint.other_side)):
-                require(0 <= rod < len(self.rods), "joints", joint, f"rods 0 to {len(self.rods) - 1}")
+                require(
+                    0 <= rod < len(self.rods), "joints", joint, f"rods 0 to {len(self.rods) - 1}"
+                )
                 require(side in ("left", "right"), "joints", joint, '"left" or "right"')
                 end = getattr(self.rods[rod], side)
                 free = not any(end.holds) and not any(end.slope) and not end.twist
@@ -74,7 +76,9 @@ class Harness(System):
 
     def mass_solve(self, q, B):
         blocks = jnp.split(B, np.cumsum([rod.n_q for rod in self.rods])[:-1])
-        return jnp.concatenate([rod.mass_solve(q, b) for rod, b in zip(self.rods, blocks, strict=True)])
+        return jnp.concatenate(
+            [rod.mass_solve(q, b) for rod, b in zip(self.rods, blocks, strict=True)]
+        )
 
     def force(self, t, q, v, u):
         inputs = self.parts(u, [rod.n_u for rod in self.rods])
@@ -85,7 +89,9 @@ class Harness(System):
         """Position, tangent and angle of an end, shape (7,)."""
         machine = self.rods[rod]
         P = machine.control(t, parts[rod])
-        outer, slope = (P[:, 0], P[:, 1] - P[:, 0]) if side == "left" else (P[:, -1], P[:, -1] - P[:, -2])
+        outer, slope = (
+            (P[:, 0], P[:, 1] - P[:, 0]) if side == "left" else (P[:, -1], P[:, -1] - P[:, -2])
+        )
         return jnp.concatenate([outer[:3], slope[:3] * (3.0 / machine.span), outer[3:]])
 
     def constraint(self, t, q):
@@ -94,7 +100,9 @@ class Harness(System):
         for rod, side, other, other_side in self.joints:
             turn = -1.0 if side == other_side else 1.0
             sign = jnp.array([1.0, 1.0, 1.0, turn, turn, turn, 1.0])
-            rows.append(self._end(t, parts, rod, side) - sign * self._end(t, parts, other, other_side))
+            rows.append(
+                self._end(t, parts, rod, side) - sign * self._end(t, parts, other, other_side)
+            )
         return jnp.concatenate(rows) if rows else jnp.zeros(0, q.dtype)
 
     def constraint_terms(self, t, q, v):
@@ -119,7 +127,9 @@ class Harness(System):
     def outputs(self, t, q, v, u, multipliers):
         out = {}
         inputs = self.parts(u, [rod.n_u for rod in self.rods])
-        for i, (rod, a, b, c) in enumerate(zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)):
+        for i, (rod, a, b, c) in enumerate(
+            zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
+        ):
             out |= {f"{i}_{n}": x for n, x in rod.outputs(t, a, b, c, multipliers[:0]).items()}
         return out
 

@@ -1,8 +1,8 @@
 """Deformable rods as dynamic splines: cables, wires, sutures.
 
-A cubic B-spline in (x, y, z, theta) with stretch, twist and bending energy, after Khalifa and Palli,
-"Symplectic integration for multivariate dynamic spline-based model of deformable linear objects"
-(2022), with a consistent mass matrix and a torsion that is finite at straight states
+A cubic B-spline in (x, y, z, theta) with stretch, twist and bending energy, after Khalifa and
+Palli, "Symplectic integration for multivariate dynamic spline-based model of deformable linear
+objects" (2022), with a consistent mass matrix and a torsion that is finite at straight states
 (docs/spline-rod.md)."""
 
 from typing import ClassVar
@@ -33,12 +33,12 @@ class SplineRod(System):
     - `left`, `right`: how its ends are held (`End`);
     - `control_points` n_u >= 5 of the spline; `quadrature`: ("gauss", points per span) or ("trap",
       points in all);
-    - `torsion_width` delta_t [1/m] (None: 2/L): curvatures well below it count as straight, where the
-      torsion of the centre line means nothing; `bending_width` delta_b [1/m]: rounds the cusp of the
-      energy at straight states of a rod with plastic curvature;
+    - `torsion_width` delta_t [1/m] (None: 2/L): curvatures well below it count as straight, where
+      the torsion of the centre line means nothing; `bending_width` delta_b [1/m]: rounds the cusp
+      of the energy at straight states of a rod with plastic curvature;
     - `rest_strain` (3,): plastic compression [-], twist [1/m] and curvature [1/m];
-    - `damping` [s]: of Kelvin and Voigt, each strain resists its rate with this times its stiffness,
-      where the rod is `viscous`;
+    - `damping` [s]: of Kelvin and Voigt, each strain resists its rate with this times its
+      stiffness, where the rod is `viscous`;
     - `loads`: places, as fractions of L, where inputs push: three forces [N] each;
     - `obstacles`: what it can touch (`Plane`, `Sphere`, `Cylinder`);
     - `plastic`: whether the plastic curvature at each quadrature point [1/m], added to that of
@@ -190,8 +190,11 @@ class SplineRod(System):
 
     def weight(self) -> Float[Array, " n"]:
         """Of each control point [N]."""
-        return self.line_density[0] * self.gravity * self.span * bsplines.integrals(
-            self.control_points
+        return (
+            self.line_density[0]
+            * self.gravity
+            * self.span
+            * bsplines.integrals(self.control_points)
         )
 
     def potential_energy(self, q):
@@ -215,7 +218,9 @@ class SplineRod(System):
         F = F - jax.grad(lambda P: self.springs_energy(t, P))(P)
         F = F.at[2].add(-self.weight())
         if self.loads:
-            b = bsplines.basis(self.control_points, np.array(self.loads) * (self.control_points - 3))
+            b = bsplines.basis(
+                self.control_points, np.array(self.loads) * (self.control_points - 3)
+            )
             F = F.at[:3].add(u[: 3 * len(self.loads)].reshape(-1, 3).T @ b[0])
         if self.obstacles:
             values, weights = self.points.values, self.span * self.points.weights
@@ -233,7 +238,9 @@ class SplineRod(System):
         if self.left.moves or self.right.moves:
             _, accelerations = self._end_rates(t)
             A = self.layout.join(jnp.zeros_like(q), *accelerations)
-            inertia = self._densities()[:, None] * self.span * (A @ bsplines.gram(self.control_points))
+            inertia = (
+                self._densities()[:, None] * self.span * (A @ bsplines.gram(self.control_points))
+            )
             F = F - self.layout.split(inertia)
         return F
 
@@ -252,7 +259,12 @@ class SplineRod(System):
         J = self._densities() * self.span
         blocks = jnp.split(B, parts)
         return jnp.concatenate(
-            [inverse @ b / J[c] for c, (inverse, b) in enumerate(zip(self.layout.gram_inverses, blocks, strict=True))]
+            [
+                inverse @ b / J[c]
+                for c, (inverse, b) in enumerate(
+                    zip(self.layout.gram_inverses, blocks, strict=True)
+                )
+            ]
         )
 
     def acceleration(self, t, q, v, u):
@@ -260,7 +272,12 @@ class SplineRod(System):
         J = self._densities() * self.span
         forces = jnp.split(self.total_force(t, q, v, u), parts)
         return jnp.concatenate(
-            [matvec(jnp.asarray(inverse), f) / J[c] for c, (inverse, f) in enumerate(zip(self.layout.gram_inverses, forces, strict=True))]
+            [
+                matvec(jnp.asarray(inverse), f) / J[c]
+                for c, (inverse, f) in enumerate(
+                    zip(self.layout.gram_inverses, forces, strict=True)
+                )
+            ]
         )
 
     @property
@@ -292,7 +309,11 @@ class SplineRod(System):
         leaves = jax.tree.leaves(eqx.filter(numbers, eqx.is_array))
         if any(known_values(x) is None for x in leaves):
             return None
-        H, h, J = self.elasticity, float(self.span), np.asarray(self._densities()) * float(self.span)
+        H, h, J = (
+            self.elasticity,
+            float(self.span),
+            np.asarray(self._densities()) * float(self.span),
+        )
         x, w = bsplines.gauss(self.control_points, 4)
         _, b1, b2, _ = bsplines.basis(self.control_points, x)
         stretch = (b1.T * w) @ b1 / h
@@ -310,8 +331,8 @@ class SplineRod(System):
 
     # --- states and outputs
     def state_of(self, curve, twist=None, t: float = 0.0) -> State:
-        """At rest along a curve, a function from material coordinates (k,) in [0, L] [m] to positions
-        (k, 3) [m], by interpolation; `twist`: likewise to angles (k,) [rad]."""
+        """At rest along a curve, a function from material coordinates (k,) in [0, L] [m] to
+        positions (k, 3) [m], by interpolation; `twist`: likewise to angles (k,) [rad]."""
         n = self.control_points
         x = bsplines.greville(n)
         collocation = bsplines.basis(n, x)[0]
@@ -347,4 +368,6 @@ class SplineRod(System):
 
     def geometry(self, t, q):
         P = self.control(t, q)
-        return Scene(lines={"rod": self.shape(P)[None]}, points={"end": P[:3, jnp.array([0, -1])].T})
+        return Scene(
+            lines={"rod": self.shape(P)[None]}, points={"end": P[:3, jnp.array([0, -1])].T}
+        )

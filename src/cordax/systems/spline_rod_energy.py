@@ -1,8 +1,8 @@
 """Strains, energies and forces of a spline rod.
 
-Per quadrature point, with a = r', b = r'', c = r''' by material length, s = |a|, C = a x b, N = |C|^2
-and T = C.c, the strains of Khalifa and Palli (2022) are `1 - s`, `theta' - T/(N + delta_t^2)` and
-`|C|/s^3`. Arrays have components first, points last."""
+Per quadrature point, with a = r', b = r'', c = r''' by material length, s = |a|, C = a x b, N =
+|C|^2 and T = C.c, the strains of Khalifa and Palli (2022) are `1 - s`, `theta' - T/(N + delta_t^2)`
+and `|C|/s^3`. Arrays have components first, points last."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -70,9 +70,7 @@ class Local(NamedTuple):
 def local(P, points: Points, h) -> Local:
     D = P @ points.derivatives.T
     k = points.weights.shape[0]
-    return Local(
-        D[:3, :k] / h, D[:3, k : 2 * k] / h**2, D[:3, 2 * k :] / h**3, D[3, :k] / h
-    )
+    return Local(D[:3, :k] / h, D[:3, k : 2 * k] / h**2, D[:3, 2 * k :] / h**3, D[3, :k] / h)
 
 
 def _cross(a, b):
@@ -86,8 +84,8 @@ def _dot(a, b):
 
 
 def densities(at: Local, H: Stiffness, rest):
-    """Stretch, torsion and bending energy per material length [J/m], shape (k,) each; `rest` (3,) or
-    (3, k). |C| is never formed: its root has no derivative at straight states."""
+    """Stretch, torsion and bending energy per material length [J/m], shape (k,) each; `rest` (3,)
+    or (3, k). |C| is never formed: its root has no derivative at straight states."""
     s = jnp.sqrt(_dot(at.a, at.a))
     C = _cross(at.a, at.b)
     N = _dot(C, C)
@@ -152,7 +150,8 @@ def strains(P, points: Points, h, H: Stiffness):
 
 
 def damping_forces(P, dP, points: Points, h, H: Stiffness, time) -> Float[Array, "4 n"]:
-    """Kelvin and Voigt: every strain rate times its stiffness and a time [s]. Never feeds energy."""
+    """Kelvin and Voigt: every strain rate times its stiffness and a time [s]. Never feeds
+    energy."""
     strain = lambda P: strains(P, points, h, H)
     _, rates = jax.jvp(strain, (P,), (dP,))
     _, back = jax.vjp(strain, P)

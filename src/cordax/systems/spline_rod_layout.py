@@ -13,8 +13,8 @@ Held = tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Unknowns of a rod, component by component: `free[c]` the control points whose x, y, z or theta
-    is unknown; `gram_blocks[c]` the Gram matrix on them, in units of h, and its inverse."""
+    """Unknowns of a rod, component by component: `free[c]` the control points whose x, y, z or
+    theta is unknown; `gram_blocks[c]` the Gram matrix on them, in units of h, and its inverse."""
 
     n: int
     left: Held
@@ -34,7 +34,10 @@ class Layout:
     def split(self, P):
         """The unknowns among control points (4, n), shape (n_q,)."""
         return jnp.concatenate(
-            [P[c, i[0] : i[-1] + 1] if _whole(i) else P[c, np.array(i)] for c, i in enumerate(self.free)]
+            [
+                P[c, i[0] : i[-1] + 1] if _whole(i) else P[c, np.array(i)]
+                for c, i in enumerate(self.free)
+            ]
         )
 
     def join(self, q, first, second, before_last, last):

@@ -17,12 +17,13 @@ from ..math import bsplines
 from ..math.linalg import solve
 from ..math.materialise import materialise
 from ..mechanics import Linearisation
-from .spline_rod_layout import Layout
 from .spline_rod_energy import Local, Stiffness, gradients, local, points
+from .spline_rod_layout import Layout
+
 
 class RodLinearisation(Linearisation):
-    """About a state, with the stiffness by spans: `spans` (4, 4, 4, 4, spans), second derivatives of
-    the energy; `densities` (4,) times h, which the Gram matrix multiplies."""
+    """About a state, with the stiffness by spans: `spans` (4, 4, 4, 4, spans), second derivatives
+    of the energy; `densities` (4,) times h, which the Gram matrix multiplies."""
 
     f: Float[Array, " n"]
     spans: Float[Array, "4 4 4 4 s"]
@@ -133,8 +134,8 @@ def span_matrices(P, n: int, rule, h, H: Stiffness, rest):
     basis, weights = span_basis(n, rule[1])
     B = [basis[p] / h ** (p + 1) for p in range(3)]  # (4, points) each
     weighted = [b * (h * weights) for b in B]
-    # Sums over the three derivatives are written out: rows of points stay contiguous, and a sum over
-    # a leading axis would not vectorise.
+    # Sums over the three derivatives are written out: rows of points stay contiguous, and a sum
+    # over a leading axis would not vectorise.
     inputs = [W[3 * p : 3 * p + 3] for p in range(3)]  # (d, out, points)
     half = sum(x[:, :, None] * w for x, w in zip(inputs, weighted, strict=True))
     half = materialise(half)  # (d, out, k, points)
