@@ -224,7 +224,12 @@ def _check_state(system: System, state: State, t) -> None:
     if type(system).valid is not System.valid:
         valid = known_values(_valid(system, state, t))
         if valid is not None and not bool(np.all(valid)):
-            require(False, "state0", "a state outside of the model", system.expected(t, state.q, state.v))
+            require(
+                False,
+                "state0",
+                "a state outside of the model",
+                system.expected(t, state.q, state.v),
+            )
 
 
 @eqx.filter_jit

@@ -79,7 +79,7 @@ def test_joining_conserves_momentum(moving):
     robot, state = moving
     after, held, before_energy, after_energy = join(robot, state)
     terms = held.constraint_terms(jnp.zeros(()), after.q, after.v)
-    np.testing.assert_allclose(terms.rate, 0.0, atol=1e-12)
+    np.testing.assert_allclose(terms.rate, 0.0, atol=1e-11)
     assert float(after_energy) < float(before_energy)
     jump = np.asarray(held.mass_matrix(state.q) @ (after.v - state.v))
     impulses = np.linalg.lstsq(np.asarray(terms.jacobian).T, jump, rcond=None)[0]

@@ -55,18 +55,25 @@ def test_derivatives_in_both_modes(bent):
             one = np.zeros(flat.size)
             one[i] = 1.0
             direction[name] = jnp.asarray(one.reshape(np.shape(x)))
-            size = max(abs(flat[i]), 0.1) * 1e-5
+            size = 1e-4 * abs(flat[i]) if flat[i] else 1e-5
             move = lambda s, d=direction: {n: y + s * d[n] for n, y in numbers.items()}
             central = float(value(move(size)) - value(move(-size))) / (2 * size)
             ahead = float(forward(numbers, direction))
             back = float(np.atleast_1d(np.asarray(reverse[name])).ravel()[i])
-            scale = max(abs(central), 1e-9 / size)
-            assert ahead == pytest.approx(central, abs=2e-6 * scale), (name, i)
+            # round-off of the two values that are subtracted
+            floor = 4e-15 * abs(float(value(numbers))) / size
+            assert ahead == pytest.approx(central, rel=2e-6, abs=floor), (name, i)
             assert back == pytest.approx(ahead, rel=1e-8, abs=1e-12), (name, i)
 
 
 def test_second_derivatives_are_finite_when_straight():
     rod = soft_rod()
-    q = rod.default_state().q
-    assert np.all(np.isfinite(jax.hessian(rod.potential_energy)(q)))
-    assert np.all(np.isfinite(jax.grad(rod.potential_energy)(q)))
+    at = rod.default_state()
+    stiffness = jax.jacfwd(lambda q: rod.force(jnp.zeros(()), q, at.v, jnp.zeros(0)))(at.q)
+    assert np.all(np.isfinite(stiffness))
+    again = jax.jvp(
+        lambda q: jax.jvp(lambda q: rod.force(jnp.zeros(()), q, at.v, jnp.zeros(0)), (q,), (q,))[1],
+        (at.q,),
+        (at.q,),
+    )[1]
+    assert np.all(np.isfinite(again))

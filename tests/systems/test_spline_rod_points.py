@@ -1,7 +1,6 @@
 """The rod at single states: basis, energies, forces, Hessians, stiffness by spans."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -59,12 +58,19 @@ def test_basis_and_material(case):
     np.testing.assert_allclose(rod.line_density, wanted, rtol=1e-13)
 
 
+@eqx.filter_jit
+def differentiated(rod, q):
+    """Minus the stiffness matrix, by differentiating the closed forces."""
+    none = jnp.zeros(rod.n_u)
+    return -cordax.System.linearise(rod, jnp.zeros(()), q, jnp.zeros_like(q), none).matrices()[1]
+
+
 @pytest.mark.parametrize("case", [*CASES, "eval_straight"])
 def test_hessian(case):
     rod, _ = rod_of(case)
     q = rod.layout.split(jnp.asarray(DATA[f"{case}/q"].T))
     order = points_first(rod)
-    H = np.asarray(jax.hessian(rod.potential_energy)(q))[np.ix_(order, order)]
+    H = np.asarray(differentiated(rod, q))[np.ix_(order, order)]
     close(H, DATA[f"{case}/hess_free"], 1e-9)
 
 
@@ -80,16 +86,16 @@ def test_the_straight_rod_feels_its_weight_and_nothing_else():
     close(forces.T, DATA["eval_straight/force"], 1e-11)
 
 
-@pytest.mark.parametrize("n", [5, 9, 26])
+@pytest.mark.parametrize("n", [9, 26])
 def test_stiffness_by_spans(n):
-    """Equal to the Hessian, and solved along its band (26 points) as by a dense solver."""
+    """Equal to the differentiated force, and solved along its band (26 points)."""
     ends = {"left": End.sliding(40.0), "right": End.clamped(point=[1.9, 0.1, 0.0])}
     rod = SplineRod(young=2.5e6, control_points=n, rest_strain=(0.01, 0.2, 0.3), **ends)
     rng = np.random.default_rng(n)
     q = rod.default_state().q + 0.02 * rng.standard_normal(rod.n_q)
     linear = rod.linearise(jnp.zeros(()), q, jnp.zeros_like(q), jnp.zeros(0))
     M, K, _ = linear.matrices()
-    close(K, -np.asarray(jax.hessian(rod.potential_energy)(q)), 1e-12)
+    close(K, -np.asarray(differentiated(rod, q)), 1e-12)
     np.testing.assert_allclose(M, rod.mass_matrix(q), rtol=1e-13, atol=1e-20)
     x = rng.standard_normal(rod.n_q)
     close(linear.stiffness(x), np.asarray(K) @ x, 1e-12)

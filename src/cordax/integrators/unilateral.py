@@ -157,7 +157,8 @@ class Unilateral(Integrator):
         def narrow(bracket, _):
             # false position with the Illinois halving; the root stays between low and high
             low, high, f_low, f_high = bracket
-            part = low - f_low * (high - low) / (f_high - f_low)
+            rise = f_high - f_low
+            part = low - f_low * (high - low) / jnp.where(rise > 0, rise, 1.0)
             f = after(part, *frozen)
             early = f < 0
             return (
