@@ -176,7 +176,7 @@ def test_wrong_phases():
     pendulum = Pendulum()
     with pytest.raises(ValueError, match=r"system: got .*increase"):
         simulate([(pendulum, 0.2), (pendulum, 0.1)], dt=0.01)
-    with pytest.raises(ValueError, match=r"system: got .*list of \(System, end time\)"):
+    with pytest.raises(ValueError, match=r"system: got .*function of State, end time"):
         simulate([pendulum, pendulum], dt=0.01)
     with pytest.raises(ValueError, match=r"duration: got 1\.0, expected None"):
         simulate([(pendulum, 0.2)], dt=0.01, duration=1.0)
@@ -193,7 +193,8 @@ def test_constrained_machine_needs_a_formulation():
             return q[:1] - q[1:]
 
     with pytest.raises(ValueError, match=r"formulation: Minimal .*Tied has 1"):
-        simulate(Tied(), duration=0.1, dt=0.01)
+        start = cordax.State([0.1, 0.1], [0.0, 0.0])
+        simulate(Tied(), start, duration=0.1, dt=0.01, formulation=cordax.Minimal())
 
 
 def test_wrong_parameters_of_a_machine():
