@@ -93,3 +93,20 @@ def test_wrong_input():
         simulate_batch(build, ROWS, chunk=0, **OPTIONS)
     with pytest.raises(ValueError, match=r"build: got .*expected a function returning a System"):
         simulate_batch(lambda row: 3.0, ROWS, **OPTIONS)
+
+
+class Factorised(Pendulum):
+    """A pendulum that calls LAPACK, whose calls from two chunks at once would wait for ever."""
+
+    def acceleration(self, t, q, v, u):
+        return jnp.linalg.solve(self.mass_matrix(q), self.total_force(t, q, v, u))
+
+
+@pytest.mark.parametrize("machine", [Pendulum, Factorised])
+def test_several_chunks_with_options_that_are_numpy_arrays(machine):
+    build = lambda mass: machine(mass=mass)
+    options = {"dt": 0.01, "duration": 0.05, "integrator": "rk4", "control": np.array([0.1])}
+    together = simulate_batch(build, np.linspace(1.0, 2.0, 5), chunk=2, workers=2, **options)
+    assert bool(jnp.all(together.succeeded))
+    alone = simulate(machine(mass=2.0), **options)
+    np.testing.assert_allclose(together.q[-1], alone.q, rtol=1e-12)

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
 from .mechanics import System
@@ -33,8 +34,8 @@ def simulate_batch(
     - `parameters`: a pytree of arrays with a common leading axis, the batch.
     - `chunk`: members advanced together in one compiled loop; small enough for the cache, large
       enough for vector units.
-    - `workers`: chunks advanced at the same time, one thread each; default: the number of cores, or
-      1 where the machine needs LAPACK.
+    - `workers`: chunks advanced at the same time, one thread each; default: the number of cores.
+      One where the compiled machine calls LAPACK, whose calls would wait for each other.
     - other options as in `simulate`; `throw` is off: every member carries its own `result` and
       `failure_time`, and a failed one leaves the others alone.
 
@@ -76,10 +77,9 @@ _with_lapack: dict[Any, bool] = {}
 
 def _calls_lapack(build, piece, options) -> bool:
     """Whether the compiled function calls LAPACK; looked up once per function and shapes."""
-    arrays, static = eqx.partition((piece, options), eqx.is_array)
-    shapes = tuple((x.shape, x.dtype) for x in jax.tree.leaves(arrays))
-    leaves, structure = jax.tree.flatten((arrays, static))
-    key = build, shapes, structure, tuple(x for x in leaves if not eqx.is_array(x))
+    leaves, structure = jax.tree.flatten((piece, options))
+    numeric = lambda x: isinstance(x, (jax.Array, np.ndarray))
+    key = build, structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
     if key not in _with_lapack:
         text = _simulate_rows.lower(build, piece, options).as_text()
         _with_lapack[key] = "@lapack_" in text

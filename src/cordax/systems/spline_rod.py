@@ -84,6 +84,9 @@ class SplineRod(System):
         require_shape("rest_strain", self.rest_strain, (3,))
         require_positive("bending_width", self.bending_width)
         require_positive("damping", self.damping, zero_allowed=True)
+        damping = known_values(self.damping)
+        ignored = damping is not None and bool(damping > 0) and not self.viscous
+        require(not ignored, "viscous", False, "True for a rod with damping > 0")
         for place in self.loads:
             require(0.0 <= place <= 1.0, "loads", self.loads, "fractions of the length")
 
