@@ -173,7 +173,7 @@ def stiffness() -> dict:
     def solved(rod, linearise):
         def go(q):
             v = jnp.zeros_like(q)
-            return linearise(rod, t, q, v, none).implicit_solve(h, rod.force(t, q, v, none))
+            return linearise(rod, t, q, v, none).implicit_solver(h)(rod.force(t, q, v, none))
 
         return go
 

@@ -64,11 +64,11 @@ def _integrate(run: Run, state, memory, status, t0, dt, n_saves: int):
     Returns the trajectory with its start, and the last state, memory and status."""
     if isinstance(run.integrator, Diffrax):
         return _integrate_diffrax(run, state, status, t0, dt, n_saves)
-    trajectory, end = _blocks(run, _start(run, state, memory, status, t0), 0, t0, dt, n_saves)
+    trajectory, end = _blocks(run, _start(run, state, memory, status, t0, dt), 0, t0, dt, n_saves)
     return trajectory, end[0], end[1], end[-1]
 
 
-def _start(run: Run, state, memory, status, t0):
+def _start(run: Run, state, memory, status, t0, dt):
     """What the time loop carries: state, memory, held inputs, the integrator's own and status."""
     _check_inputs(run, state, memory, t0)
     run = run.prepared()
@@ -77,7 +77,7 @@ def _start(run: Run, state, memory, status, t0):
     if run.hold:
         u = _HeldInput(run.controller(t0, state, memory)[0])
         held = jnp.zeros_like(u.u)
-    return state, memory, held, run.integrator.init(run.dynamics, t0, state, u), status
+    return state, memory, held, run.integrator.init(run.dynamics, t0, dt, state, u), status
 
 
 def _blocks(run: Run, start, first, t0, dt, n_saves: int):
@@ -250,7 +250,7 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
     from tqdm.auto import tqdm
 
     per_piece, parts = n_saves // _pieces(n_saves), []
-    carry = eqx.filter_jit(_start)(run, state, memory, status, time)
+    carry = eqx.filter_jit(_start)(run, state, memory, status, time, step)
     with tqdm(total=n_saves * run.save_every, unit="step", unit_scale=True) as bar:
         for first in range(0, n_saves, per_piece):
             part, carry = _piece(run, carry, jnp.asarray(first), time, step, per_piece)

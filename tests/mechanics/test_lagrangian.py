@@ -56,7 +56,7 @@ def test_linearisation(kind):
     np.testing.assert_allclose(motion.stiffness(x), K @ x, rtol=1e-12)
     np.testing.assert_allclose(motion.inertia(x), M @ x, rtol=1e-12)
     W = M - 0.1 * D - 0.01 * K
-    np.testing.assert_allclose(motion.implicit_solve(0.1, x), np.linalg.solve(W, x), rtol=1e-11)
+    np.testing.assert_allclose(motion.implicit_solver(0.1)(x), np.linalg.solve(W, x), rtol=1e-11)
 
 
 def test_both_descriptions_move_alike():

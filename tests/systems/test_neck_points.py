@@ -72,7 +72,7 @@ def equations(elastic, rigid, alpha, rate, theta, theta_rate, torque):
         "tension": elastic.tension(TIME, q, v, torque),
     }
     b = jnp.arange(1.0, motion.f.size + 1.0)
-    products = motion.implicit_solve(STEP, b), motion.stiffness(b), motion.inertia(b)
+    products = motion.implicit_solver(STEP)(b), motion.stiffness(b), motion.inertia(b)
     further = (
         _written_out_only(elastic, rigid, alpha, rate, theta, theta_rate, torque)
         if elastic.closed_form

@@ -1,6 +1,7 @@
 """The rod at single states: basis, energies, forces, Hessians, stiffness by spans."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,8 +9,7 @@ from rod_reference import DATA, points_first, pull, rod_of
 
 import cordax
 from cordax.math import bsplines
-from cordax.systems import End, SplineRod
-from cordax.systems import spline_rod_stiffness as by_spans
+from cordax.systems import End, Plane, SplineRod, Sphere
 
 CASES = ["eval_shared0", "eval_shared1", "eval_shared2", "eval_shared3"]
 
@@ -86,24 +86,42 @@ def test_the_straight_rod_feels_its_weight_and_nothing_else():
     close(forces.T, DATA["eval_straight/force"], 1e-11)
 
 
-@pytest.mark.parametrize("n", [9, 26])
-def test_stiffness_by_spans(n):
-    """Equal to the differentiated force, and solved along its band (26 points)."""
+LOADED = {
+    "viscous": True,
+    "damping": 2e-3,
+    "plastic": True,
+    "quadrature": ("gauss", 3),
+    "obstacles": (
+        Plane(friction=0.3, damping=0.5, width=0.02),
+        Sphere(centre=[1.0, 0.0, 0.1], radius=0.2, friction=0.2, width=0.02),
+    ),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"control_points": 14}, LOADED], ids=["9", "14", "loaded"])
+def test_linearisation_by_spans(options):
+    """Equal to the differentiated force, and solved along the chain, forwards and transposed."""
     ends = {"left": End.sliding(40.0), "right": End.clamped(point=[1.9, 0.1, 0.0])}
-    rod = SplineRod(young=2.5e6, control_points=n, rest_strain=(0.01, 0.2, 0.3), **ends)
-    rng = np.random.default_rng(n)
+    rod = SplineRod(young=2.5e6, rest_strain=(0.01, 0.2, 0.3), **(ends | options))
+    rng = np.random.default_rng(3)
     q = rod.default_state().q + 0.02 * rng.standard_normal(rod.n_q)
-    linear = rod.linearise(jnp.zeros(()), q, jnp.zeros_like(q), jnp.zeros(0))
-    M, K, _ = linear.matrices()
-    close(K, -np.asarray(differentiated(rod, q)), 1e-12)
-    np.testing.assert_allclose(M, rod.mass_matrix(q), rtol=1e-13, atol=1e-20)
-    x = rng.standard_normal(rod.n_q)
+    v, u = 0.1 * rng.standard_normal(rod.n_q), 0.1 * rng.random(rod.n_u)
+    at = (jnp.zeros(()), q, jnp.asarray(v), jnp.asarray(u))
+    linear = eqx.filter_jit(rod.linearise)(*at)
+    M, K, D = linear.matrices()
+    expected = eqx.filter_jit(cordax.System.linearise)(rod, *at)
+    close(linear.f, expected.f, 1e-12)
+    close(K, expected.K, 1e-12)
+    close(D, expected.D, 1e-12) if options is LOADED else np.testing.assert_array_equal(D, 0.0)
+    np.testing.assert_allclose(M, expected.M, rtol=1e-13, atol=1e-20)
+    x, y = jnp.asarray(rng.standard_normal((2, rod.n_q)))
     close(linear.stiffness(x), np.asarray(K) @ x, 1e-12)
     close(linear.inertia(x), np.asarray(M) @ x, 1e-12)
-    h = 1e-3
-    wanted = np.linalg.solve(np.asarray(M) - h * h * np.asarray(K), x)
-    close(linear.implicit_solve(h, jnp.asarray(x)), wanted, 1e-9)
-    assert (n >= by_spans.BANDED) == (n == 26), "both ways of solving should be met"
+    h, h2 = 1e-3, 4e-6
+    A = np.asarray(M) - h * np.asarray(D) - h2 * np.asarray(K)
+    solve = linear.implicit_solver(h, h2)
+    close(solve(x), np.linalg.solve(A, x), 1e-9)
+    close(jax.grad(lambda x: jnp.dot(y, solve(x)))(x), np.linalg.solve(A.T, y), 1e-9)
 
 
 def test_mass_solve():

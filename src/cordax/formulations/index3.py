@@ -28,11 +28,11 @@ class SaddleLinearisation(Linearisation):
     def inertia(self, x):
         return matvec(self.M, x)
 
-    def implicit_solve(self, h, b):
+    def implicit_solve(self, factor, h, h2, b):
         # Phi + h (dPhi/dt + Phi_q dv) = 0 at the end of the step; the multiplier is an impulse
         phi, J, rate, _ = self.terms
         m = phi.shape[0]
-        A = jnp.block([[self.M - h * (self.D + h * self.K), J.T], [J, jnp.zeros((m, m))]])
+        A = jnp.block([[self.M - h * self.D - h2 * self.K, J.T], [J, jnp.zeros((m, m))]])
         x = solve(*materialise((A, jnp.concatenate([b, -rate - phi / h]))))
         return x[: b.shape[0]]
 

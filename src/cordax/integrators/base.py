@@ -8,6 +8,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._types import InputFunction
 from ..formulations import Dynamics, Index3
+from ..math.dependence import depends
 from ..mechanics import State
 
 
@@ -18,6 +19,13 @@ class Step(NamedTuple):
     state: State
     carry: Any
     solved: Bool[Array, ""] | bool = True
+
+
+def linearisation_is_exact(dynamics: Dynamics, t, state: State, u: InputFunction) -> bool:
+    """Whether the machine's own linearisation holds all derivatives that Newton's method needs:
+    also those of the inputs, which must not feed the state back."""
+    feedback = lambda q, v: u(t, q, v)
+    return dynamics.linearisation_is_exact and not depends(feedback, state.q, state.v)
 
 
 class Integrator(eqx.Module):
@@ -59,8 +67,8 @@ class Integrator(eqx.Module):
                 "matrix; use RK4, Zhai, LinearlyImplicitEuler, Rosenbrock2 or ImplicitMidpoint"
             )
 
-    def init(self, dynamics: Dynamics, t, state: State, u: InputFunction) -> Any:
-        """What the first step needs besides the state; `()` for one-step methods."""
+    def init(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction) -> Any:
+        """What the first step, of size `dt`, needs besides the state; `()` for one-step methods."""
         return ()
 
     def step(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction, carry) -> Step:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..math.newton import Correction, newton
 from ..mechanics import State
-from .base import Integrator, Step
+from .base import Integrator, Step, linearisation_is_exact
 
 
 class _Implicit(Integrator):
@@ -20,7 +20,12 @@ class _Implicit(Integrator):
     tolerance: float = eqx.field(static=True, default=1e-12)
     max_iterations: int = eqx.field(static=True, default=20)
 
+    def init(self, dynamics, t, dt, state, u):
+        return state.v
+
     def step(self, dynamics, t, dt, state, u, carry):
+        """`carry`: the stage velocity of the step before, a better guess than the velocity at its
+        end, which stiff forces throw to and fro."""
         q, v = state.q, state.v
         h = self.abscissa * dt
 
@@ -33,21 +38,19 @@ class _Implicit(Integrator):
         def linearise(w, args):
             dynamics, t, h, q, _, u = args
             stage = dynamics.retract(q, h * w)
-            return dynamics.linearise(t + h, stage, w, u(t + h, stage, w))
+            return dynamics.linearise(t + h, stage, w, u(t + h, stage, w)).implicit_solver(h)
 
-        correction = Correction(
-            linearise, lambda motion, args, r: motion.implicit_solve(args[2], motion.inertia(r))
-        )
+        correction = Correction(linearise, lambda solve, r: solve(solve.motion.inertia(r)))
         tolerance = self.tolerance if v.dtype == jnp.float64 else 1e-5
         w, solved = newton(
             residual,
-            v,
+            carry,
             (dynamics, t, h, q, v, u),
             tolerance=tolerance,
             max_iterations=self.max_iterations,
-            correction=correction if dynamics.linearisation_is_exact else None,
+            correction=correction if linearisation_is_exact(dynamics, t, state, u) else None,
         )
-        return Step(State(dynamics.retract(q, dt * w), v + (w - v) / self.abscissa), carry, solved)
+        return Step(State(dynamics.retract(q, dt * w), v + (w - v) / self.abscissa), w, solved)
 
 
 class ImplicitEuler(_Implicit):

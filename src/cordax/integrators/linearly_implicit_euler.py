@@ -21,7 +21,7 @@ class LinearlyImplicitEuler(Integrator):
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v
         motion = dynamics.linearise(t, q, v, u(t, q, v))
-        v = v + motion.implicit_solve(dt, dt * (motion.f + dt * motion.stiffness(v)))
+        v = v + motion.implicit_solver(dt)(dt * (motion.f + dt * motion.stiffness(v)))
         return Step(State(dynamics.retract(q, dt * v), v), carry)
 
     def growth(self, eigenvalue_dt):

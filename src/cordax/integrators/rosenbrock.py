@@ -34,12 +34,13 @@ class Rosenbrock2(Integrator):
         # For y = (q, v) and J = [[0, 1], [M^-1 K, M^-1 D]] the solve (1 - h J)(kq, kv) = (rq, rv)
         # reduces to
         # (M - h D - h^2 K) kv = M rv + h K rq,  kq = rq + h kv.
-        kv1 = motion.implicit_solve(h, motion.f + h * motion.stiffness(v))
+        solve = motion.implicit_solver(h)
+        kv1 = solve(motion.f + h * motion.stiffness(v))
         kq1 = v + h * kv1
         q2, v2 = dynamics.retract(q, dt * kq1), v + dt * kv1
         a2 = dynamics.acceleration(t + dt, q2, v2, u(t + dt, q2, v2))
         rq, rv = v2 - 2.0 * kq1, a2 - 2.0 * kv1
-        kv2 = motion.implicit_solve(h, motion.inertia(rv) + h * motion.stiffness(rq))
+        kv2 = solve(motion.inertia(rv) + h * motion.stiffness(rq))
         kq2 = rq + h * kv2
         q = dynamics.retract(q, dt * (1.5 * kq1 + 0.5 * kq2))
         return Step(State(q, v + dt * (1.5 * kv1 + 0.5 * kv2)), carry)

@@ -89,7 +89,7 @@ class Unilateral(Integrator):
         return self.inner.growth(eigenvalue_dt)
 
     # --- the step
-    def init(self, dynamics, t, state, u):
+    def init(self, dynamics, t, dt, state, u):
         never = jnp.full(self.capacity, jnp.inf, state.q.dtype)
         none = jnp.zeros(self.capacity, jnp.int32)
         events = Events(never, none, none, jnp.zeros_like(never))

@@ -20,7 +20,7 @@ class Zhai(Integrator):
     explicit = True
     oscillator_limit = 2.0
 
-    def init(self, dynamics, t, state, u):
+    def init(self, dynamics, t, dt, state, u):
         # With a_before = a the formulas reduce to psi = phi = 0, as the first step requires.
         return dynamics.acceleration(t, state.q, state.v, u(t, state.q, state.v))
 

@@ -12,7 +12,7 @@ from .linalg import solve
 
 class Correction(NamedTuple):
     """Newton's correction for those who know the structure of the Jacobian: `linearise(x, args)`
-    returns it at x, as any pytree A, and `apply(A, args, r)` solves `A dx = r`."""
+    returns it at x, as any pytree A, and `apply(A, r)` solves `A dx = r`."""
 
     linearise: Any
     apply: Any
@@ -42,7 +42,7 @@ def newton(residual, x0, args, *, tolerance, max_iterations: int, correction=Non
         return jax.jacfwd(twice, has_aux=True)(x)
 
     def apply(A, r):
-        return solve(A, r) if correction is None else correction.apply(A, frozen, r)
+        return solve(A, r) if correction is None else correction.apply(A, r)
 
     shape = eqx.filter_eval_shape(lambda x: linear(x)[0], x0)
     is_shape = lambda x: isinstance(x, jax.ShapeDtypeStruct)

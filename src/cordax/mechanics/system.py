@@ -1,6 +1,6 @@
 """The machine as the rest of cordax sees it."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -38,13 +38,34 @@ class Linearisation(eqx.Module):
         """`M x`, shape (n,)."""
         raise NotImplementedError
 
-    def implicit_solve(self, h, b) -> Float[Array, " n"]:
-        """`(M - h D - h^2 K)^-1 b`, shape (n,), for a step h [s]."""
+    def implicit_solver(self, h, h2=None) -> "ImplicitSolver":
+        """`(M - h D - h2 K)^-1` for a step h [s], as a function; h2 [s^2] is h^2 unless given."""
+        h2 = h * h if h2 is None else h2
+        return ImplicitSolver(self, h, h2, self.factorise(h, h2))
+
+    def factorise(self, h, h2):
+        """What solves with one matrix share, as a pytree; nothing by default."""
+        return None
+
+    def implicit_solve(self, factor, h, h2, b) -> Float[Array, " n"]:
+        """`(M - h D - h2 K)^-1 b`, shape (n,), with what `factorise` returned."""
         raise NotImplementedError
 
     def matrices(self) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
         """M, K and D as dense matrices."""
         raise NotImplementedError
+
+
+class ImplicitSolver(eqx.Module):
+    """One linear solve of an implicit step, for any number of right-hand sides."""
+
+    motion: Linearisation
+    h: Float[Array, ""]
+    h2: Float[Array, ""]
+    factor: Any
+
+    def __call__(self, b) -> Float[Array, " n"]:
+        return self.motion.implicit_solve(self.factor, self.h, self.h2, b)
 
 
 class DenseLinearisation(Linearisation):
@@ -61,8 +82,11 @@ class DenseLinearisation(Linearisation):
     def inertia(self, x):
         return matvec(self.M, x)
 
-    def implicit_solve(self, h, b):
-        return solve(*materialise((self.M - h * (self.D + h * self.K), b)))
+    def factorise(self, h, h2):
+        return materialise(self.M - h * self.D - h2 * self.K)
+
+    def implicit_solve(self, factor, h, h2, b):
+        return solve(factor, materialise(b))
 
     def matrices(self):
         return self.M, self.K, self.D
@@ -160,7 +184,7 @@ class System(eqx.Module):
 
     def kinetic_energy(self, q, v):
         """[J]"""
-        return 0.5 * jnp.dot(v, self.mass_matrix(q) @ v)
+        return 0.5 * jnp.dot(v, self.momentum(q, v))
 
     def potential_energy(self, q):
         """[J]; zero unless the machine defines one."""
@@ -219,6 +243,10 @@ class System(eqx.Module):
             return 0
         q = jax.ShapeDtypeStruct((self.n_q,), float)
         return jax.eval_shape(self.constraint, jax.ShapeDtypeStruct((), float), q).shape[0]
+
+    def momentum(self, q, v) -> Float[Array, " n"]:
+        """`M v`, shape (n_v,); overridden where M has structure."""
+        return self.mass_matrix(q) @ v
 
     def mass_solve(self, q, B) -> Float[Array, "n k"]:
         """`M^-1 B`, shape (n_v, k); overridden where M has structure."""

@@ -38,14 +38,14 @@ class TendonLinearisation(Linearisation):
         xa, xt = x[: self.M_a.shape[0]], x[self.M_a.shape[0] :]
         return jnp.concatenate([matvec(self.M_a, xa), self.inertia_m * xt])
 
-    def implicit_solve(self, h, b):
+    def implicit_solve(self, factor, h, h2, b):
         n = self.M_a.shape[0]
-        b, gain = materialise((b, (h * h) * self.slope + (h * self.d)[:, None] * self.J))
-        spring = h * (h * self.k + self.d)
+        b, gain = materialise((b, h2 * self.slope + (h * self.d)[:, None] * self.J))
+        spring = h2 * self.k + h * self.d
         motor = 1.0 / (self.inertia_m + self.travel * self.travel * spring)
         # Schur complement of the diagonal motor block
         seen = (self.inertia_m * motor)[:, None] * gain
-        A = self.M_a - h * (self.D_a + h * self.K_a) + gram(self.J, seen)
+        A = self.M_a - h * self.D_a - h2 * self.K_a + gram(self.J, seen)
         rhs = b[:n] + vecmat(spring * self.travel * motor * b[n:], self.J)
         A, rhs = materialise((A, rhs))
         xa = materialise(solve(A, rhs))

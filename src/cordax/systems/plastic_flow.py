@@ -32,7 +32,8 @@ class PlasticFlow(Controller):
 
     def __call__(self, t, state, memory):
         P = self.rod.control(t, state.q)
-        bent = elastic.strains(P, self.rod.points, self.rod.span, self.rod.elasticity)[2]
+        at = self.rod.points.local(P, self.rod.span)
+        bent = elastic.strains(at, self.rod.elasticity)[2]
         curvature = safe_norm(bent, axis=0)
         beyond = curvature - memory
         excess = jnp.maximum(jnp.abs(beyond) - self.yield_curvature, 0.0)

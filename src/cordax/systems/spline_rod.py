@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from .._precision import as_float_array, float_field
 from ..math import bsplines
 from ..math.linalg import matvec
+from ..math.materialise import materialise
 from ..mechanics import Scene, State, System
 from ..mechanics.checks import known_values, require, require_positive, require_shape
 from ..mechanics.obstacles import Obstacle
@@ -23,6 +24,8 @@ from ..mechanics.rod_ends import End
 from . import spline_rod_energy as elastic
 from . import spline_rod_stiffness as stiffness
 from .spline_rod_layout import Layout, layout
+from .spline_rod_linearisation import RodLinearisation
+from .spline_rod_quadrature import Local, Quadrature, Spans, check_rule, quadrature
 
 
 class SplineRod(System):
@@ -80,7 +83,7 @@ class SplineRod(System):
         ok = nu is None or bool(-1 < nu < 0.5)
         require(ok, "poisson", self.poisson, "a number between -1 and 0.5")
         require(self.control_points >= 5, "control_points", self.control_points, "5 or more")
-        elastic.check_rule(self.quadrature)
+        check_rule(self.quadrature)
         require_shape("rest_strain", self.rest_strain, (3,))
         require_positive("bending_width", self.bending_width)
         require_positive("damping", self.damping, zero_allowed=True)
@@ -107,7 +110,7 @@ class SplineRod(System):
         loads = tuple(f"load_{i + 1}_{c}" for i in range(len(self.loads)) for c in "xyz")
         if not self.plastic:
             return loads
-        return (*loads, *(f"plastic_{j + 1}" for j in range(len(self.points.weights))))
+        return (*loads, *(f"plastic_{j + 1}" for j in range(self.points.weights.size)))
 
     @property
     def separable(self):
@@ -177,13 +180,15 @@ class SplineRod(System):
         """Rest strains (3,), or (3, k) with plastic curvatures among the inputs."""
         if not self.plastic or u is None:
             return self.rest_strain
-        plastic = u[3 * len(self.loads) :]
+        plastic = self.points.spread(u[3 * len(self.loads) :])
         zero = jnp.zeros_like(plastic)
-        return self.rest_strain[:, None] + jnp.stack([zero, zero, plastic])
+        rest = self.rest_strain.reshape(3, *(1,) * plastic.ndim)
+        return rest + jnp.stack([zero, zero, plastic])
 
     @property
-    def points(self) -> elastic.Points:
-        return elastic.points(self.control_points, self.quadrature)
+    def points(self) -> Quadrature:
+        """Where the energy is summed."""
+        return quadrature(self.control_points, self.quadrature)
 
     def springs_energy(self, t, P):
         """[J] of the springs at both ends."""
@@ -204,10 +209,10 @@ class SplineRod(System):
         P = self.control(jnp.zeros((), q.dtype), q)
         e = self.elastic_energy(P)
         total = e.stretch + e.torsion + e.bending + jnp.sum(self.weight() * P[2])
-        r = P[:3] @ self.points.values.T
+        r = self.points.positions(P).reshape(3, -1)
         for o in self.obstacles:
             pressed = o.energy(r, 0.5 * self.diameter)
-            total = total + jnp.sum(self.span * self.points.weights * pressed)
+            total = total + self.span * jnp.sum(self.points.weights.reshape(-1) * pressed)
         return total + self.springs_energy(jnp.zeros((), q.dtype), P)
 
     def control_forces(self, t, q, v, u) -> Float[Array, "4 n"]:
@@ -218,18 +223,21 @@ class SplineRod(System):
         else:
             total = lambda P: sum(self.elastic_energy(P, u))
             F = -jax.grad(total)(P)
-        F = F - jax.grad(lambda P: self.springs_energy(t, P))(P)
-        F = F.at[2].add(-self.weight())
+        first, _, _, last = self.ends_at(t)
+        left = self.left.stiffness * (first - P[:, 0])[:3]
+        right = self.right.stiffness * (last - P[:, -1])[:3]
+        ends = jnp.pad(left[:, None], ((0, 1), (0, self.control_points - 1)))
+        ends = ends + jnp.pad(right[:, None], ((0, 1), (self.control_points - 1, 0)))
+        F = F + ends - jnp.pad(self.weight()[None], ((2, 1), (0, 0)))
         if self.loads:
-            b = bsplines.basis(
-                self.control_points, np.array(self.loads) * (self.control_points - 3)
-            )
-            F = F.at[:3].add(u[: 3 * len(self.loads)].reshape(-1, 3).T @ b[0])
+            places = np.array(self.loads) * (self.control_points - 3)
+            b = bsplines.basis(self.control_points, places)[0]
+            pushed = u[: 3 * len(self.loads)].reshape(-1, 3).T @ b
+            F = F + jnp.pad(pushed, ((0, 1), (0, 0)))
         if self.obstacles:
-            values, weights = self.points.values, self.span * self.points.weights
-            r, dr = P[:3] @ values.T, self.control_rate(t, v)[:3] @ values.T
-            push = sum(o.force(r, dr, 0.5 * self.diameter) for o in self.obstacles)
-            F = F.at[:3].add((push * weights) @ values)
+            r, dr = self.points.positions(P), self.points.positions(self.control_rate(t, v))
+            pressed = self.points.collect_positions(self._contact_law(r, dr), self.span)
+            F = F + jnp.pad(pressed, ((0, 1), (0, 0)))
         if self.viscous:
             F = F + elastic.damping_forces(
                 P, self.control_rate(t, v), self.points, self.span, self.elasticity, self.damping
@@ -256,6 +264,11 @@ class SplineRod(System):
         return jax.scipy.linalg.block_diag(
             *(J[c] * G for c, G in enumerate(self.layout.gram_blocks))
         )
+
+    def momentum(self, q, v):
+        zero = jnp.zeros(4, v.dtype)
+        P = self.layout.join(v, zero, zero, zero, zero) @ bsplines.gram(self.control_points)
+        return self.layout.split((self._densities() * self.span)[:, None] * P)
 
     def mass_solve(self, q, B):
         parts = np.cumsum([len(f) for f in self.layout.free])[:-1]
@@ -288,23 +301,52 @@ class SplineRod(System):
         return True
 
     def linearise(self, t, q, v, u):
-        """Stiffness assembled span by span; by differentiating the force where there is more than
-        elastic energy, or quadrature points on knots."""
-        more = self.viscous or self.obstacles or not self.closed_form
-        if more or self.quadrature[0] != "gauss":
+        """Span by span; by differentiating the whole force where quadrature points lie on knots."""
+        if self.quadrature[0] != "gauss" or not self.closed_form:
             return super().linearise(t, q, v, u)
-        n = self.control_points
-        P = self.control(t, q)
-        spans = stiffness.span_matrices(
-            P, n, self.quadrature, self.span, self.elasticity, self._rest(u)
-        )
-        springs = jnp.stack([self.left.stiffness, self.right.stiffness])
-        return stiffness.RodLinearisation(
+        P, dP = self.control(t, q), self.control_rate(t, v)
+        K, D = self._span_matrices(P, dP, u)
+        return RodLinearisation(
             self.force(t, q, v, u),
-            stiffness.with_springs(spans, springs),
+            materialise(K),
+            D,
+            jnp.stack([self.left.stiffness, self.right.stiffness]),
             self._densities() * self.span,
             self.layout,
         )
+
+    def _span_matrices(self, P, dP, u):
+        """Minus the derivatives of all forces along the rod by control points, and by their
+        velocities or None, as span matrices."""
+        points, h, H = self.points, self.span, self.elasticity
+        assert isinstance(points, Spans)
+        at = materialise(points.local(P, h).rows)
+        W = materialise(stiffness.second_derivatives(Local.of_rows(at), H, self._rest(u)))
+        D = None
+        if self.viscous:
+            rate = materialise(points.local(dP, h).rows)
+            by_place, by_rate = stiffness.local_derivatives(self._viscous_law, at, rate)
+            W = materialise(W + by_place)
+            D = stiffness.span_matrices(by_rate, points, h)
+        K = stiffness.span_matrices(W, points, h)
+        if self.obstacles:
+            r, dr = materialise((points.positions(P), points.positions(dP)))
+            by_place, by_rate = stiffness.local_derivatives(self._contact_law, r, dr)
+            K = K + stiffness.contact_matrices(-by_place, points, h)
+            pressed = stiffness.contact_matrices(-by_rate, points, h)
+            D = pressed if D is None else D + pressed
+        return K, D
+
+    def _viscous_law(self, at, rate):
+        """Local forces (10, ...) that resist local rates (10, ...)."""
+        places = Local.of_rows(at), Local.of_rows(rate)
+        return elastic.damping_gradients(*places, self.elasticity, self.damping).rows
+
+    def _contact_law(self, r, dr):
+        """Force per length [N/m] on points (3, ...) [m] that move with (3, ...) [m/s]."""
+        flat = r.reshape(3, -1), dr.reshape(3, -1)
+        push = [o.force(*flat, 0.5 * self.diameter) for o in self.obstacles]
+        return sum(push[1:], push[0]).reshape(r.shape)
 
     def fastest_frequency(self):
         """Of the straight rod, from its axial, bending and twisting stiffness [rad/s]."""
@@ -331,6 +373,13 @@ class SplineRod(System):
             values = np.linalg.eigvals(self.layout.gram_inverses[c] @ K[np.ix_(free, free)]) / J[c]
             fastest = max(fastest, float(np.sqrt(np.max(np.real(values)))))
         return fastest
+
+    def valid(self, t, q, v):
+        """No part of the control polygon is stretched to ten times its length: explicit steps that
+        blow up end there, long before their numbers overflow."""
+        legs = jnp.diff(self.control(t, q)[:3], axis=1)
+        rest = np.diff(bsplines.greville(self.control_points))
+        return jnp.max(jnp.sum(legs * legs, axis=0) / rest**2) < (10.0 * self.span) ** 2
 
     # --- states and outputs
     def state_of(self, curve, twist=None, t: float = 0.0) -> State:

@@ -1,221 +1,126 @@
-"""The stiffness matrix of a spline rod, assembled span by span, and solves along its band.
+"""Second derivatives of a spline rod's energy, span by span.
 
-A span touches four control points. With Gauss points inside of spans the stiffness is a sum of
-16 x 16 span matrices, and has 12 numbers on each side of the 4 x 4 diagonal blocks."""
+A span touches four control points, and with Gauss points inside of spans everything the rod feels
+is a sum over spans: the stiffness is a chain of 16 x 16 matrices."""
 
-from functools import lru_cache
-from typing import NamedTuple
-
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import lax
-from jaxtyping import Array, Float
 
-from ..math import bsplines
-from ..math.linalg import solve
 from ..math.materialise import materialise
-from ..mechanics import Linearisation
-from .spline_rod_energy import Local, Stiffness, gradients, local, points
-from .spline_rod_layout import Layout
+from .spline_rod_energy import Stiffness, cross, dot
+from .spline_rod_quadrature import Local, Spans
 
 
-class RodLinearisation(Linearisation):
-    """About a state, with the stiffness by spans: `spans` (4, 4, 4, 4, spans), second derivatives
-    of the energy; `densities` (4,) times h, which the Gram matrix multiplies."""
+def second_derivatives(at: Local, H: Stiffness, rest):
+    """Of the energy per length by r', r'', r''' and theta', in closed form, shape (10, 10, ...).
 
-    f: Float[Array, " n"]
-    spans: Float[Array, "4 4 4 4 s"]
-    densities: Float[Array, " 4"]
-    layout: Layout = eqx.field(static=True)
-
-    def stiffness(self, x):
-        zero = jnp.zeros(4, x.dtype)
-        P = self.layout.join(x, zero, zero, zero, zero)
-        total = self.spans.shape[-1]
-        moved = jnp.stack([P[:, k : k + total] for k in range(4)])  # (k, d, spans)
-        forces = jnp.sum(self.spans * moved.transpose(1, 0, 2)[None, :, None], axis=(1, 3))
-        rows = [jnp.pad(forces[:, i], ((0, 0), (i, 3 - i))) for i in range(4)]
-        return -self.layout.split(sum(rows))
-
-    def inertia(self, x):
-        zero = jnp.zeros(4, x.dtype)
-        P = self.layout.join(x, zero, zero, zero, zero)
-        return self.layout.split(self.densities[:, None] * (P @ bsplines.gram(self.layout.n)))
-
-    def implicit_solve(self, h, b):
-        n = self.layout.n
-        if n >= BANDED:
-            return self._solve_band(h, b)
-        M, K, _ = self.matrices()
-        return solve(*materialise((M - h * h * K, b)))
-
-    def _solve_band(self, h, b):
-        n = self.layout.n
-        zero = jnp.zeros(4, b.dtype)
-        free = self.layout.mask.T  # (n, 4)
-        band = h * h * block_rows(self.spans, n)
-        gram = _gram_band(n)[:, :, None, None] * jnp.diag(self.densities)
-        # held numbers are equations of their own, x = 0
-        neighbours = np.stack([_shifted(free, o) for o in range(-3, 4)], axis=1)  # (n, 7, 4)
-        keep = free[:, None, :, None] * neighbours[:, :, None, :]
-        band = (band + gram) * keep
-        band = band.at[:, 3].add((1.0 - free)[:, :, None] * np.eye(4))
-        x = solve_band(band, self.layout.join(b, zero, zero, zero, zero).T)
-        return self.layout.split(x.T)
-
-    def matrices(self):
-        n, free = self.layout.n, np.flatnonzero(self.layout.mask.reshape(-1))
-        K = -dense(self.spans, n).reshape(4 * n, 4 * n)[np.ix_(free, free)]
-        M = jnp.kron(jnp.diag(self.densities), bsplines.gram(n))[np.ix_(free, free)]
-        return M, K, jnp.zeros_like(M)
-
-
-def _shifted(free, offset):
-    """Row i holds what `free` (n, 4) says of control point i + offset, 0 beyond the ends."""
-    out = np.zeros_like(free)
-    n = free.shape[0]
-    i = np.arange(max(0, -offset), min(n, n - offset))
-    out[i] = free[i + offset]
-    return out
-
-
-@lru_cache
-def _gram_band(n: int) -> np.ndarray:
-    """Gram matrix by rows and offsets from -3 to 3, (n, 7)."""
-    G = np.pad(bsplines.gram(n), ((0, 0), (3, 3)))
-    return np.stack([G[i, i : i + 7] for i in range(n)])
+    The energy is a function of S = |r'|^2, N = |r' x r''|^2, T = (r' x r'').r''' and theta'."""
+    a, b, c, twist = at
+    C = cross(a, b)
+    S, N, T = dot(a, a), dot(C, C), dot(C, c)
+    aa, ab, bb = S, dot(a, b), dot(b, b)
+    i = 1.0 / jnp.sqrt(S)
+    i3 = i * i * i
+    i5, i6 = i3 * i * i, i3 * i3
+    p = 1.0 / (N + H.torsion_width**2)
+    m = jnp.sqrt(N + H.bending_width**2)
+    bent = rest[2] / m
+    tau = H.twist * (twist - T * p - rest[1])
+    half = 0.5 * H.bending
+    # first derivatives
+    e_S = 0.5 * H.stretch * (1.0 - (1.0 - rest[0]) * i)
+    e_S = e_S + half * (3.0 * bent * m * m * i5 - 3.0 * N * i6 * i * i)
+    e_N = tau * T * p * p + half * (i6 - bent * i3)
+    e_T = -tau * p
+    # second derivatives
+    e_SS = 0.25 * H.stretch * (1.0 - rest[0]) * i3
+    e_SS = e_SS + half * (12.0 * N * i5 * i5 - 7.5 * bent * m * m * i5 * i * i)
+    e_SN = half * (1.5 * bent * i5 - 3.0 * i6 * i * i)
+    stiff = H.twist * p * p
+    e_NN = stiff * T * T * p * p - 2.0 * tau * T * p * p * p + half * 0.5 * bent * i3 / (m * m)
+    e_NT = tau * p * p - stiff * T * p
+    e_TT = stiff
+    e_zN, e_zT = H.twist * T * p * p, -H.twist * p
+    scalars = (e_S, e_N, e_T, e_SS, e_SN, e_NN, e_NT, e_TT, e_zN, e_zT, C, aa, ab, bb)
+    e_S, e_N, e_T, e_SS, e_SN, e_NN, e_NT, e_TT, e_zN, e_zT, C, aa, ab, bb = materialise(scalars)
+    # gradients of S, N and T by (a, b, c)
+    zero = jnp.zeros_like(a)
+    g_S = jnp.concatenate([2.0 * a, zero, zero])
+    g_N = jnp.concatenate([2.0 * (bb * a - ab * b), 2.0 * (aa * b - ab * a), zero])
+    g_T = jnp.concatenate([cross(b, c), cross(c, a), C])
+    g_S, g_N, g_T = materialise((g_S, g_N, g_T))
+    along_S = e_SS * g_S + e_SN * g_N
+    along_N = e_SN * g_S + e_NN * g_N + e_NT * g_T
+    along_T = e_NT * g_N + e_TT * g_T
+    outer = lambda x, y: x[:, None] * y[None]
+    W = outer(g_S, along_S) + outer(g_N, along_N) + outer(g_T, along_T)
+    # second derivatives of S, N and T
+    eye = jnp.eye(3, dtype=a.dtype).reshape(3, 3, *(1,) * (a.ndim - 1))
+    W_aa = 2.0 * ((e_S + e_N * bb) * eye - e_N * outer(b, b))
+    W_bb = 2.0 * e_N * (aa * eye - outer(a, a))
+    W_ab = 2.0 * e_N * (2.0 * outer(a, b) - outer(b, a) - ab * eye) - e_T * _skew(c)
+    W_ac, W_bc = e_T * _skew(b), -e_T * _skew(a)
+    turn = lambda x: x.swapaxes(0, 1)
+    none = jnp.zeros_like(W_ac)
+    curved = [[W_aa, W_ab, W_ac], [turn(W_ab), W_bb, W_bc], [turn(W_ac), turn(W_bc), none]]
+    W = W + jnp.concatenate([jnp.concatenate(row, axis=1) for row in curved])
+    mixed = e_zN * g_N + e_zT * g_T
+    corner = H.twist * jnp.ones_like(twist)
+    bottom = jnp.concatenate([mixed, corner[None]])
+    return jnp.concatenate([jnp.concatenate([W, mixed[:, None]], axis=1), bottom[None]])
 
 
-def with_springs(spans, springs):
-    """Add end springs (2, 3) [N/m] to the span matrices of both ends."""
-    corner = jnp.zeros_like(spans)
-    for c in range(3):
-        corner = corner.at[c, c, 0, 0, 0].set(springs[0, c])
-        corner = corner.at[c, c, 3, 3, -1].add(springs[1, c])
-    return spans + corner
+def _skew(v):
+    """The matrix (3, 3, ...) that maps x to v x x."""
+    zero = jnp.zeros_like(v[0])
+    rows = [[zero, -v[2], v[1]], [v[2], zero, -v[0]], [-v[1], v[0], zero]]
+    return jnp.stack([jnp.stack(row) for row in rows])
 
 
-#: control points from which the block elimination beats a dense factorisation
-BANDED = 24
+def span_matrices(W, spans: Spans, h):
+    """`W` (10, 10, g, s), derivatives of a local law by r', r'', r''' and theta', as matrices of
+    the four control points of each span, shape (4, 4, 4, 4, s): components c, d, then control
+    points i, k."""
+    B = [spans.basis[p] / h**p for p in (1, 2, 3)]  # (4, g, s) each
+    weighted = materialise([b * (h * spans.weights) for b in B])
+    # columns: from r', r'', r''' and theta' to x, y, z and theta of control points
+    position = sum(W[:, 3 * q : 3 * q + 3, None] * b for q, b in enumerate(weighted))
+    angle = W[:, 9:, None] * weighted[0]
+    columns = materialise(jnp.concatenate([position, angle], axis=1))  # (10, d, k, g, s)
+    # rows likewise; sums over orders and points are written out, spans stay contiguous
+    points = range(W.shape[2])
+    terms = [
+        columns[3 * p : 3 * p + 3, :, None, :, g] * b[:, None, g]
+        for p, b in enumerate(B)
+        for g in points
+    ]
+    angles = [columns[9:, :, None, :, g] * B[0][:, None, g] for g in points]
+    return jnp.concatenate([_sum(terms), _sum(angles)])
 
 
-class SpanBasis(NamedTuple):
-    """First to third derivatives of the four functions of each span at its points, (3, 4, points),
-    and weights (points,)."""
-
-    derivatives: np.ndarray
-    weights: np.ndarray
-
-
-@lru_cache
-def span_basis(n: int, per_span: int) -> SpanBasis:
-    x, w = bsplines.gauss(n, per_span)
-    B = bsplines.basis(n, x)[1:].reshape(3, n - 3, per_span, n)
-    own = np.arange(n - 3)[:, None] + np.arange(4)
-    picked = np.stack([B[:, e][:, :, own[e]] for e in range(n - 3)], axis=1)
-    return SpanBasis(picked.reshape(3, -1, 4).swapaxes(1, 2), w)
+def _sum(terms):
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
 
 
-def span_matrices(P, n: int, rule, h, H: Stiffness, rest):
-    """Second derivatives of the energy by the four control points of each span, shape (4, 4, 4, 4,
-    spans): components c, d, then control points i, k."""
-    at = local(P, points(n, rule), h)
-
-    def gradient(x):
-        g = gradients(Local(x[:3], x[3:6], x[6:9], x[9]), H, rest)
-        return jnp.concatenate([g.a, g.b, g.c, g.twist[None]])
-
-    x = jnp.concatenate([at.a, at.b, at.c, at.twist[None]])
-    # the ten directions at all points at once: each point depends on its own numbers only
-    push = lambda e: jax.jvp(gradient, (x,), (jnp.broadcast_to(e[:, None], x.shape),))[1]
-    W = materialise(jax.vmap(push)(jnp.eye(10, dtype=x.dtype)))  # (in, out, points)
-    basis, weights = span_basis(n, rule[1])
-    B = [basis[p] / h ** (p + 1) for p in range(3)]  # (4, points) each
-    weighted = [b * (h * weights) for b in B]
-    # Sums over the three derivatives are written out: rows of points stay contiguous, and a sum
-    # over a leading axis would not vectorise.
-    inputs = [W[3 * p : 3 * p + 3] for p in range(3)]  # (d, out, points)
-    half = sum(x[:, :, None] * w for x, w in zip(inputs, weighted, strict=True))
-    half = materialise(half)  # (d, out, k, points)
-    twist = materialise(W[9][:, None] * weighted[0])  # (out, k, points)
-    both = jnp.concatenate([half, twist[None]])  # (d, out, k, points), d = x, y, z, theta
-    position = sum(
-        both[:, 3 * r : 3 * r + 3, None] * b[:, None] for r, b in enumerate(B)
-    )  # (d, c, i, k, points)
-    angle = both[:, 9:, None] * B[0][:, None]
-    full = materialise(jnp.concatenate([position, angle], axis=1))
-    full = jnp.sum(full.reshape(*full.shape[:4], n - 3, rule[1]), axis=-1)
-    return full.swapaxes(0, 1)
+def contact_matrices(W, spans: Spans, h):
+    """`W` (3, 3, g, s), derivatives of a force per length by r, as span matrices (4, 4, 4, 4, s)."""
+    B = spans.basis[0]
+    columns = materialise(W[:, :, None] * (B * (h * spans.weights)))  # (c, d, k, g, s)
+    rows = _sum([columns[:, :, None, :, g] * B[:, None, g] for g in range(W.shape[2])])
+    return jnp.pad(rows, ((0, 1), (0, 1), (0, 0), (0, 0), (0, 0)))
 
 
-def dense(spans, n: int):
-    """The full matrix by (component, control point), shape (4, n, 4, n)."""
-    blocks = block_rows(spans, n)  # (n, 7, c, d)
-    wide = jnp.pad(blocks.transpose(2, 0, 3, 1), ((0, 0), (0, 0), (0, 0), (0, n - 1)))
-    # row i begins 3 to the left of its diagonal: rows of length n + 6 read with one less shift it
-    wide = wide.transpose(0, 2, 1, 3).reshape(4, 4, -1)[:, :, : n * (n + 5)]
-    return wide.reshape(4, 4, n, n + 5)[:, :, :, 3 : n + 3].transpose(0, 2, 1, 3)
+def local_derivatives(law, x, rate):
+    """Of a law at points that do not see each other, `law(x, rate)`, all of shape (m, ...), by both
+    arguments: two arrays (m, m, ...), rows of results."""
 
+    def push(direction):
+        every = direction.reshape(-1, *(1,) * (x.ndim - 1)) * jnp.ones_like(x)
+        none = jnp.zeros_like(x)
+        by_place = jax.jvp(law, (x, rate), (every, none))[1]
+        return by_place, jax.jvp(law, (x, rate), (none, every))[1]
 
-def block_rows(spans, n: int):
-    """Blocks (n, 7, 4, 4) of the band: row i, offset k - i + 3, components c, d."""
-    total = spans.shape[-1]
-    spans = spans.transpose(2, 3, 4, 0, 1)
-    rows = []
-    for offset in range(-3, 4):
-        pieces = [
-            jnp.pad(spans[i, i + offset], ((i, n - total - i), (0, 0), (0, 0)))
-            for i in range(4)
-            if 0 <= i + offset < 4
-        ]
-        rows.append(sum(pieces))
-    return jnp.stack(rows, axis=1)
-
-
-def solve_band(band, b):
-    """Solve a block-banded system: `band` (n, 7, 4, 4) as from `block_rows`, `b` (n, 4).
-
-    Three control points at a time make it block tridiagonal with 12 x 12 blocks; block elimination
-    in a loop."""
-    n = b.shape[0]
-    count = -(-n // 3)
-    extra = 3 * count - n
-    identity = jnp.zeros((extra, 7, 4, 4), band.dtype).at[:, 3].set(jnp.eye(4, dtype=band.dtype))
-    band = jnp.concatenate([band, identity])
-    b = jnp.concatenate([b, jnp.zeros((extra, 4), b.dtype)]).reshape(count, 12)
-    band = band.reshape(count, 3, 7, 4, 4)
-
-    def block(shift):
-        """Coupling of group g to group g + shift, (count, 12, 12)."""
-        rows = []
-        for i in range(3):
-            columns = []
-            for k in range(3):
-                offset = 3 * shift + k - i + 3
-                inside = 0 <= offset < 7
-                zero = jnp.zeros((count, 4, 4), band.dtype)
-                columns.append(band[:, i, offset] if inside else zero)
-            rows.append(jnp.concatenate(columns, axis=2))
-        return jnp.concatenate(rows, axis=1)
-
-    lower, middle, upper = block(-1), block(0), block(1)
-
-    def forward(carry, row):
-        reduced, x = carry
-        low, mid, up, r = row
-        mid, r = mid - low @ reduced, r - low @ x
-        solved = jnp.linalg.solve(mid, jnp.concatenate([up, r[:, None]], axis=1))
-        return (solved[:, :12], solved[:, 12]), (solved[:, :12], solved[:, 12])
-
-    start = (jnp.zeros((12, 12), b.dtype), jnp.zeros(12, b.dtype))
-    _, (ratios, values) = lax.scan(forward, start, (lower, middle, upper, b))
-
-    def backward(x, row):
-        ratio, value = row
-        x = value - ratio @ x
-        return x, x
-
-    _, x = lax.scan(backward, jnp.zeros(12, b.dtype), (ratios, values), reverse=True)
-    return x.reshape(-1, 4)[:n]
+    return materialise(jax.vmap(push, out_axes=1)(jnp.eye(x.shape[0], dtype=x.dtype)))

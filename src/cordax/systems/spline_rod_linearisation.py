@@ -1,0 +1,110 @@
+"""The equations of a spline rod about a state: chains of span matrices."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from ..math import bsplines
+from ..math.chain import ChainFactor, factor_chain
+from ..math.materialise import materialise
+from ..mechanics import Linearisation
+from .spline_rod_layout import Layout
+from .spline_rod_quadrature import overlap, span_gram
+
+Spans = Float[Array, "4 4 4 4 s"]
+
+
+class RodLinearisation(Linearisation):
+    """About a state: what resists displacements, `-K`, and velocities, `-D` or None, as span
+    matrices, components first, then control points, spans last; `springs` (2, 3) [N/m] at the
+    ends; `densities` (4,) times h, which the Gram matrix multiplies."""
+
+    f: Float[Array, " n"]
+    elastic: Spans
+    viscous: Spans | None
+    springs: Float[Array, "2 3"]
+    densities: Float[Array, " 4"]
+    layout: Layout = eqx.field(static=True)
+
+    def stiffness(self, x):
+        P = self._control(x)
+        ends = jnp.pad(self.springs, ((0, 0), (0, 1)))[:, :, None]
+        left, right = ends[0] * P[:, :1], ends[1] * P[:, -1:]
+        between = jnp.zeros((4, self.layout.n - 2), x.dtype)
+        springs = jnp.concatenate([left, between, right], axis=1)
+        return -self._product(self.elastic, x) - self.layout.split(springs)
+
+    def inertia(self, x):
+        P = self._control(x)
+        return self.layout.split(self.densities[:, None] * (P @ bsplines.gram(self.layout.n)))
+
+    def factorise(self, h, h2):
+        stopped = lax.stop_gradient((self, h, h2))
+        return factor_chain(_elements(*stopped), 4)
+
+    def implicit_solve(self, factor: ChainFactor, h, h2, b):
+        return lax.custom_linear_solve(
+            lambda x: self._implicit(h, h2, x),
+            b,
+            lambda _, r: self._substitute(factor, r),
+            lambda _, r: self._substitute(factor.transposed(), r),
+        )
+
+    def matrices(self):
+        columns = jnp.eye(self.f.shape[0], dtype=self.f.dtype)
+        matrix = lambda product: jax.vmap(product, out_axes=1)(columns)
+        D = jnp.zeros_like(columns) if self.viscous is None else matrix(self._damping)
+        return matrix(self.inertia), matrix(self.stiffness), D
+
+    def _damping(self, x):
+        return -self._product(self.viscous, x)
+
+    def _implicit(self, h, h2, x):
+        total = self.inertia(x) - h2 * self.stiffness(x)
+        return total if self.viscous is None else total - h * self._damping(x)
+
+    def _control(self, x):
+        zero = jnp.zeros(4, x.dtype)
+        return self.layout.join(x, zero, zero, zero, zero)
+
+    def _product(self, spans, x):
+        P = self._control(x)
+        total = spans.shape[-1]
+        moved = jnp.stack([P[:, k : k + total] for k in range(4)], axis=1)  # (d, k, s)
+        terms = [spans[:, d, :, k] * moved[d, k] for d in range(4) for k in range(4)]
+        forces = sum(terms[1:], terms[0])  # (c, i, s)
+        return self.layout.split(overlap([forces[:, i] for i in range(4)]))
+
+    def _substitute(self, factor, r):
+        return self.layout.split(factor.solve(self._control(r).T).T)
+
+
+def _elements(motion: RodLinearisation, h, h2) -> Float[Array, "n 16 16"]:
+    """`M - h D - h2 K`, by control points and components, of one span after the other; unknowns
+    that are held have an equation of their own, x = 0."""
+    layout = motion.layout
+    A = h2 * motion.elastic
+    A = A if motion.viscous is None else A + h * motion.viscous
+    spans = A.transpose(4, 2, 0, 3, 1)  # (s, i, c, k, d)
+    inertia = span_gram(layout.n)[:, :, None, :, None] * jnp.diag(motion.densities)[:, None, :]
+    keep, own = _held(layout)
+    free = (spans + inertia).reshape(-1, 16, 16) * keep
+    # every node is the first of its own element; those of the last three have no span
+    spring = lambda k, i: h2 * jnp.pad(jnp.diag(k) * layout.mask[:3, i], ((0, 13), (0, 13)))
+    first = free[:1] + spring(motion.springs[0], 0)
+    none = jnp.zeros((2, 16, 16), free.dtype)
+    last = spring(motion.springs[1], -1)[None]
+    return materialise(jnp.concatenate([first, free[1:], none, last]) + own)
+
+
+def _held(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (s, 16, 16) that clear rows and columns of held unknowns, and the diagonal (n, 16,
+    16) of their own equations."""
+    free = layout.mask.T  # (n, 4)
+    touched = np.stack([free[e : e + 4].reshape(-1) for e in range(layout.n - 3)])
+    own = np.zeros((layout.n, 16, 16))
+    own[:, range(4), range(4)] = 1.0 - free
+    return touched[:, :, None] * touched[:, None, :], own

@@ -1,0 +1,153 @@
+"""From control points to quadrature points along a spline rod, and back.
+
+Arrays have components first, quadrature points last. Everything is in units of a knot span; lengths
+enter as powers of the span h [m]."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..math import bsplines
+from ..math.materialise import materialise
+from ..mechanics.checks import require
+
+
+class Local(NamedTuple):
+    """At each point: a = r', b = r'', c = r''' by material length, (3, ...), and theta' (...)."""
+
+    a: Float[Array, "3 ..."]
+    b: Float[Array, "3 ..."]
+    c: Float[Array, "3 ..."]
+    twist: Float[Array, "..."]
+
+    @property
+    def rows(self) -> Float[Array, "10 ..."]:
+        return jnp.concatenate([self.a, self.b, self.c, self.twist[None]])
+
+    @staticmethod
+    def of_rows(x) -> "Local":
+        return Local(x[:3], x[3:6], x[6:9], x[9])
+
+
+@dataclass(frozen=True, eq=False)
+class Scattered:
+    """Points anywhere, shape (k,): `values` (k, n) of all basis functions there, `derivatives` (3 k,
+    n), first to third; `weights` (k,)."""
+
+    values: np.ndarray
+    derivatives: np.ndarray
+    weights: np.ndarray
+
+    def local(self, P, h) -> Local:
+        """Of control points (4, n) [m, rad]."""
+        D = P @ self.derivatives.T
+        k = self.weights.shape[0]
+        return Local(D[:3, :k] / h, D[:3, k : 2 * k] / h**2, D[:3, 2 * k :] / h**3, D[3, :k] / h)
+
+    def positions(self, P) -> Float[Array, "3 k"]:
+        return P[:3] @ self.values.T
+
+    def collect(self, g: Local, h) -> Float[Array, "4 n"]:
+        """Integral along the rod of a local gradient, by control points."""
+        w = self.weights
+        r = jnp.concatenate([g.a * w, g.b * (w / h), g.c * (w / h**2)], axis=1)
+        rows = materialise(r) @ self.derivatives
+        angle = (g.twist * w) @ self.derivatives[: w.shape[0]]
+        return jnp.concatenate([rows, angle[None]])
+
+    def collect_positions(self, f, h) -> Float[Array, "3 n"]:
+        """Integral along the rod of forces per length (3, k), by control points."""
+        return (f * (h * self.weights)) @ self.values
+
+    def spread(self, x):
+        """Values (..., k) given from end to end, as (..., points)."""
+        return x
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """The same g points in each of s spans, shape (g, s): `basis` (4, 4, g, s), derivative of order
+    0 to 3 of the four functions that live on a span; `weights` (g, s).
+
+    Spans stay contiguous, and only functions that do not vanish are summed: no matrix product,
+    whose call would keep XLA from compiling the time loop into one function."""
+
+    basis: np.ndarray
+    weights: np.ndarray
+
+    def local(self, P, h) -> Local:
+        a, b, c = (self._derivative(P, order) / h**order for order in (1, 2, 3))
+        return Local(a[:3], b[:3], c[:3], a[3])
+
+    def positions(self, P) -> Float[Array, "3 g s"]:
+        return self._derivative(P, 0)[:3]
+
+    def collect(self, g: Local, h) -> Float[Array, "4 n"]:
+        w = self.weights
+        g = materialise(Local(g.a * w, g.b * (w / h), g.c * (w / h**2), g.twist * w))
+        first, second, third = self.basis[1:]
+        position = [
+            jnp.sum(g.a * first[i] + g.b * second[i] + g.c * third[i], axis=1) for i in range(4)
+        ]
+        angle = [jnp.sum(g.twist * first[i], axis=0) for i in range(4)]
+        return overlap(
+            [jnp.concatenate([r, a[None]]) for r, a in zip(position, angle, strict=True)]
+        )
+
+    def collect_positions(self, f, h) -> Float[Array, "3 n"]:
+        f = materialise(f * (h * self.weights))
+        return overlap([jnp.sum(f * b, axis=1) for b in self.basis[0]])
+
+    def spread(self, x):
+        return x.reshape(*x.shape[:-1], *self.weights.T.shape).swapaxes(-1, -2)
+
+    def _derivative(self, P, order: int):
+        s = self.weights.shape[1]
+        terms = [P[:, None, i : i + s] * b for i, b in enumerate(self.basis[order])]
+        return terms[0] + terms[1] + terms[2] + terms[3]
+
+
+def overlap(rows):
+    """The sum of four arrays (m, s), each moved by one control point against the one before it:
+    (m, s + 3)."""
+    moved = [jnp.pad(x, ((0, 0), (i, 3 - i))) for i, x in enumerate(rows)]
+    return moved[0] + moved[1] + moved[2] + moved[3]
+
+
+Quadrature = Scattered | Spans
+
+
+def check_rule(rule) -> None:
+    ok = isinstance(rule, tuple) and len(rule) == 2 and rule[0] in ("gauss", "trap")
+    ok = ok and isinstance(rule[1], int) and rule[1] >= (1 if rule[0] == "gauss" else 2)
+    require(ok, "quadrature", rule, '("gauss", points per span) or ("trap", points in all)')
+
+
+@lru_cache
+def quadrature(n: int, rule: tuple[str, int]) -> Quadrature:
+    """Of a rod with n control points: ("gauss", points per span) or ("trap", points in all), from
+    end to end, some of them on knots."""
+    if rule[0] == "gauss":
+        return gauss(n, rule[1])
+    x, w = bsplines.trapezoid(n, rule[1])
+    values, *derivatives = bsplines.basis(n, x)
+    return Scattered(values, np.concatenate(derivatives), w)
+
+
+@lru_cache
+def gauss(n: int, per_span: int) -> Spans:
+    x, w = bsplines.gauss(n, per_span)
+    B = bsplines.basis(n, x).reshape(4, n - 3, per_span, n)
+    own = np.stack([B[:, e, :, e : e + 4] for e in range(n - 3)])  # (s, 4, g, 4)
+    return Spans(own.transpose(1, 3, 2, 0), w.reshape(n - 3, per_span).T)
+
+
+@lru_cache
+def span_gram(n: int) -> np.ndarray:
+    """Integrals of products of the four functions of each span, exact, shape (s, 4, 4)."""
+    exact = gauss(n, 4)
+    return np.einsum("gs,igs,kgs->sik", exact.weights, exact.basis[0], exact.basis[0])
