@@ -9,7 +9,7 @@ from rod_reference import DATA, points_first, pull, rod_of
 
 import cordax
 from cordax.math import bsplines
-from cordax.systems import End, Plane, SplineRod, Sphere
+from cordax.systems import End, Plane, Sphere, SplineRod
 
 CASES = ["eval_shared0", "eval_shared1", "eval_shared2", "eval_shared3"]
 

@@ -35,8 +35,8 @@ class Local(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scattered:
-    """Points anywhere, shape (k,): `values` (k, n) of all basis functions there, `derivatives` (3 k,
-    n), first to third; `weights` (k,)."""
+    """Points anywhere, shape (k,): `values` (k, n) of all basis functions there, `derivatives` (3
+    k, n), first to third; `weights` (k,)."""
 
     values: np.ndarray
     derivatives: np.ndarray

@@ -106,7 +106,7 @@ def _sum(terms):
 
 
 def contact_matrices(W, spans: Spans, h):
-    """`W` (3, 3, g, s), derivatives of a force per length by r, as span matrices (4, 4, 4, 4, s)."""
+    """`W` (3, 3, g, s), derivatives of a law by r alone, as span matrices (4, 4, 4, 4, s)."""
     B = spans.basis[0]
     columns = materialise(W[:, :, None] * (B * (h * spans.weights)))  # (c, d, k, g, s)
     rows = _sum([columns[:, :, None, :, g] * B[:, None, g] for g in range(W.shape[2])])
