@@ -85,7 +85,8 @@ def _mass(study: Study) -> Claim:
         "reproduces" if good else "does not reproduce",
         ""
         if good
-        else "basis functions overlap and have no length of 1 m; their Gram matrix is the mass",
+        else "a density is no mass: the mass of a spline is the Gram matrix of its basis "
+        "functions, which overlap",
     )
 
 
@@ -256,8 +257,8 @@ def _unstable(study: Study) -> Claim:
     return Claim(
         "under the sinusoidal force Runge-Kutta and Zhai are unstable at 2 ms, the symplectic "
         "scheme is stable (Table 2)",
-        f"{len(others) - failing} of these two run for 10 s; Forest-Ruth "
-        f"{'does as well' if stable else 'fails'}. With narrower torsion widths, where schemes do "
+        f"{len(others) - failing} of {len(others)} run for 10 s; Forest-Ruth "
+        f"{'does' if stable else 'fails'}. With narrower torsion widths, where schemes do "
         f"fail, Forest-Ruth is the first in {first} of {len(rows)} cases",
         verdict,
         "Runge-Kutta's interval of stability is wider; the force is what first bends the rod out "

@@ -24,7 +24,7 @@ _SCHEME_STYLE = {
 }
 #: the sequence of shapes ends here [s]
 _SEQUENCE = {"gravity": 0.6, "forced": 1.2}
-_TITLES = {"gravity": "gravity alone", "forced": "and a force along y at the middle"}
+_TITLES = {"gravity": "gravity alone", "forced": "with a force along y at the middle"}
 #: of the film [s]
 _FILMED = 6.0
 
@@ -61,24 +61,23 @@ def _film_run():
 
 
 def _control_points(study: Study):
-    """Every control point over time, both loads."""
+    """The left control points over time, both loads."""
     figure, axes = _panels(3, 2)
     for column, (load, run) in enumerate(study.runs.items()):
         P = run.control
-        for i in range(P.shape[1]):
-            # mirrored points share a colour; the right half is dashed
-            other = P.shape[1] - 1 - i
-            style = {"color": _colour(min(i, other)), "ls": "-" if i <= other else "--", "lw": 1.0}
+        for i in range((P.shape[1] + 1) // 2):
             curves = (1e3 * (P[:, i, 0] - P[0, i, 0]), P[:, i, 1], P[:, i, 2])
             for row, values in enumerate(curves):
                 label = f"{i + 1}" if row == column == 0 else None
-                axes[row, column].plot(run.t, values, label=label, **style)
+                axes[row, column].plot(run.t, values, label=label, color=_colour(i), lw=1.0)
         axes[0, column].set_title(_TITLES[load])
         axes[2, column].set(xlabel="time [s]", xlim=(0.0, DURATION))
     for row, text in enumerate(("x, change [mm]", "y [m]", "z [m]")):
         axes[row, 0].set_ylabel(text)
     figure.legend(loc="outside right center", frameon=False, title="control\npoint")
-    figure.suptitle("Soft rod, Forest-Ruth, 2 ms")
+    figure.suptitle(
+        "Soft rod, Forest-Ruth, 2 ms: the left half of the rod, which the right mirrors"
+    )
     return figure
 
 
@@ -91,21 +90,24 @@ def _shapes(study: Study):
     from ...plot.style import SCALE
 
     figure, axes = plt.subplots(
-        1, 2, figsize=(11.0, 4.2), layout="constrained", subplot_kw={"projection": "3d"}
+        1, 2, figsize=(11.0, 3.6), layout="constrained", subplot_kw={"projection": "3d"}
     )
     for one, (load, run) in zip(axes, study.runs.items(), strict=True):
         norm = Normalize(0.0, _SEQUENCE[load])
         for t in np.linspace(0.0, _SEQUENCE[load], 13):
             curve = _curve(run, t)
             one.plot(*curve.T, color=SCALE(norm(t)), lw=1.4)
-        one.set(xlabel="x [m]", ylabel="y [m]", title=_TITLES[load])
+        one.set_title(_TITLES[load], y=0.98)
+        one.set_xlabel("x [m]", labelpad=10)
+        one.set_ylabel("y [m]", labelpad=4)
         one.set(xlim=(0.0, 2.0), ylim=(-0.35, 0.35), zlim=(-0.5, 0.05))
         one.set_zlabel("z [m]")
-        one.set_box_aspect((2.0, 1.0, 0.8), zoom=0.95)
+        one.set_box_aspect((2.0, 1.0, 0.8), zoom=1.08)
         one.view_init(elev=20.0, azim=-62.0)
+        one.set_xticks([0.0, 0.5, 1.0, 1.5, 2.0])
         one.set_yticks([-0.3, 0.0, 0.3])
         one.set_zticks([-0.4, -0.2, 0.0])
-        figure.colorbar(ScalarMappable(norm, SCALE), ax=one, label="time [s]", shrink=0.6, pad=0.1)
+        figure.colorbar(ScalarMappable(norm, SCALE), ax=one, label="time [s]", shrink=0.7, pad=0.12)
     figure.suptitle("Soft rod from its release on, Forest-Ruth, 2 ms")
     return figure
 
@@ -166,7 +168,13 @@ def _errors(study: Study):
     t = np.array([0.5, 5.0])
     for power in (1, 2):
         left.loglog(t, 1e-9 * (t / 0.5) ** power, color="#777777", lw=0.8, ls=":")
-        left.text(5.2, 1e-9 * 10.0**power, f"$t^{power}$", color="#555555", va="center")
+        left.text(
+            5.2,
+            1e-9 * 10.0**power,
+            "t" if power == 1 else f"t$^{power}$",
+            color="#555555",
+            va="center",
+        )
     left.set_xticks([0.5, 1.0, 2.0, 5.0], ["0.5", "1", "2", "5"])
     left.minorticks_off()
     left.set(xlabel="time [s]", ylabel="position error [m]", ylim=(3e-10, 3e-2))
@@ -177,8 +185,10 @@ def _errors(study: Study):
         rms = [1e3 * errors[n, 101].rms for n in points]
         right.plot(points, rms, "o-", color=_colour(i), label=f"{load}, 101 samples")
         other = [1e3 * e.rms for (n, m), e in errors.items() if n == 9 and m != 101]
-        right.plot([9] * len(other), other, "x", color=_colour(i), label=f"{load}, 51 to 251")
+        # beside the points of 101 samples, which would hide them
+        right.plot([9.4] * len(other), other, "x", color=_colour(i), label=f"{load}, 51 to 251")
     right.set(xlabel="control points", ylabel="distance from the finest, rms [mm]", ylim=(0, None))
+    right.set_xticks(CONTROL_POINTS)
     right.set_title("granularity, 2 s at 0.8 ms")
     right.legend(loc="upper right", frameon=False)
     return figure

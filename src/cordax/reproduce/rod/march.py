@@ -14,7 +14,6 @@ import numpy as np
 
 from ...formulations import Dynamics, Minimal
 from ...integrators import BY_NAME, Integrator
-from ...mechanics import State
 from ...systems import SplineRod
 from .setup import AMPLITUDE, DURATION, FREQUENCY
 
