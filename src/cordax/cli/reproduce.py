@@ -40,7 +40,7 @@ def reproduce_cable_robot(
 def reproduce_rod(output: Path = Path("outputs"), figures: bool = True, json: bool = False) -> int:
     """Repeat the rod paper's experiments and judge its claims from what is measured.
 
-    Takes about two minutes, half of it for compiling; less the second time.
+    Takes two to three minutes, half of it for compiling; less the second time.
 
     Args:
         output: folder for the figures and the film.

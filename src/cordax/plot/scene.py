@@ -150,7 +150,7 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
         flatness = max(0.0, 1.0 - size[2] / max(size[:2]))
         longness = 1.0 - min(size[:2]) / max(size[:2])
         zoom = 0.88 + 0.27 * flatness - 0.3 * longness
-        axes.set_box_aspect(size, zoom=zoom)  # pyright: ignore[reportAttributeAccessIssue]
+        axes.set_box_aspect(size, zoom=zoom)  # pyright: ignore
         return
     axes.set_aspect("equal")
 

@@ -143,7 +143,7 @@ def measure(say: Callable[[str], None]) -> Study:
 
 def _seconds(name: str, load: str) -> dict[float, float]:
     """Of computing, by simulated time [s], at the paper's step."""
-    options = {"load": load, "stride": 50, "repeats": 2}
+    options = {"load": load, "stride": 50, "repeats": 1}
     return {t: timed(soft_rod(), name, STEP, duration=t, **options).seconds for t in TIMES}
 
 
