@@ -106,7 +106,7 @@ def _spectra(first=lambda reading, n: 6.24):
 
 
 def _aluminium(limit=2e-3):
-    return Aluminium(limit, limit, 1e-12, 0.03, {2e-3: Midpoint(1e-3, 7e-4, 2e-4, 3e-6, 0.1)})
+    return Aluminium(limit, limit, 1e-12, -0.03, {2e-3: Midpoint(1e-3, 7e-4, 2e-4, 3e-6)})
 
 
 def _study(**changes) -> Study:
