@@ -27,6 +27,9 @@ _COMMANDS = {
         "reproduce_cable_robot",
         "repeat the cable-robot paper's experiments and judge its claims",
     ),
+    "reproduce rod": _Command(
+        "reproduce", "reproduce_rod", "repeat the rod paper's experiments and judge its claims"
+    ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
     "list": _Command("listing", "show", "machines and integrators"),
 }

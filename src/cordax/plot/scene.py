@@ -144,10 +144,13 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
             axis.set_pane_color((0.97, 0.97, 0.97, 1.0))  # pyright: ignore
             axis._axinfo["grid"].update(color="#DDDDDD", linewidth=0.6)  # pyright: ignore
         axes.view_init(elev=18.0, azim=-62.0)  # pyright: ignore[reportAttributeAccessIssue]
-        # equal scales, and less of the empty frame that axes in space leave around themselves
+        # equal scales, and less of the empty frame that axes in space leave around themselves; long
+        # machines fill its width as they are
         size = high - low
         flatness = max(0.0, 1.0 - size[2] / max(size[:2]))
-        axes.set_box_aspect(size, zoom=0.88 + 0.27 * flatness)  # pyright: ignore
+        longness = 1.0 - min(size[:2]) / max(size[:2])
+        zoom = 0.88 + 0.27 * flatness - 0.3 * longness
+        axes.set_box_aspect(size, zoom=zoom)  # pyright: ignore
         return
     axes.set_aspect("equal")
 

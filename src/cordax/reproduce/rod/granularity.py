@@ -1,0 +1,86 @@
+"""The rod with more and fewer control points and samples: computing time and error."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...math import bsplines
+from .march import Run, timed
+from .paper import CONTROL_POINTS, SAMPLES
+from .setup import AMPLITUDE, GRID_STEP, soft_rod
+
+#: cells measured: the column and, thinned, the row of the paper's rod, and the finest, its
+#: reference
+FINEST = (CONTROL_POINTS[-1], SAMPLES[-1])
+CELLS = (*((n, 101) for n in CONTROL_POINTS), (9, 51), (9, 151), (9, 251), FINEST)
+#: points along the rod and instants [s] at which cells are compared with the finest one; later
+#: the motion can no longer be predicted
+POINTS = 10
+INSTANTS = 0.1 * np.arange(1, 21)
+#: steps between stored states: 0.1 s
+STRIDE = 125
+
+Cell = tuple[int, int]
+
+
+class Error(NamedTuple):
+    """Distance from the finest rod, `distances` (instants, points) [m]."""
+
+    distances: np.ndarray
+
+    @property
+    def rms(self) -> float:
+        return _rms(self.distances)
+
+    @property
+    def halves(self) -> tuple[float, float]:
+        """Root mean square in the first and in the second half of the time [m]."""
+        half = len(self.distances) // 2
+        return _rms(self.distances[:half]), _rms(self.distances[half:])
+
+    @property
+    def worst_point(self) -> int:
+        """Where it is largest, root mean square over time; counted from 0."""
+        return int(np.argmax(np.mean(self.distances**2, axis=0)))
+
+
+class Granularity(NamedTuple):
+    """By load and cell: `seconds` of computing for 10 s, `errors` of all but the finest."""
+
+    seconds: dict[str, dict[Cell, float]]
+    errors: dict[str, dict[Cell, Error]]
+
+
+def granularity() -> Granularity:
+    seconds, errors = {}, {}
+    for load in AMPLITUDE:
+        runs = {cell: _run(cell, load) for cell in CELLS}
+        seconds[load] = {cell: run.seconds for cell, run in runs.items()}
+        exact = _shapes(runs[FINEST])
+        errors[load] = {
+            cell: Error(np.linalg.norm(_shapes(run) - exact, axis=2))
+            for cell, run in runs.items()
+            if cell != FINEST
+        }
+    return Granularity(seconds, errors)
+
+
+def _run(cell: Cell, load: str) -> Run:
+    run = timed(soft_rod(*cell), "forest_ruth_4", GRID_STEP, load=load, stride=STRIDE, repeats=1)
+    if run.failed:
+        raise RuntimeError(f"{cell}, {load}: failed at {run.failure_time:g} s")
+    return run
+
+
+def _shapes(run: Run) -> np.ndarray:
+    """Positions of `POINTS` points within the rod at the `INSTANTS`, shape (instants, points, 3)
+    [m]."""
+    n = run.rod.control_points
+    places = np.linspace(0, n - 3, POINTS + 2)[1:-1]
+    values = bsplines.basis(n, places)[0]
+    rows = np.rint(INSTANTS / (STRIDE * GRID_STEP)).astype(int)
+    return values @ run.control[rows][:, :, :3]
+
+
+def _rms(x: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(x**2)))
