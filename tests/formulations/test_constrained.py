@@ -60,7 +60,7 @@ def march(formulation, integrator, start, steps):
         drift = jnp.max(jnp.abs(SHAKEN.constraint(t, state.q)))
         return state, new.carry, jnp.maximum(worst, drift)
 
-    carry = integrator.init(dynamics, jnp.zeros(()), start, u)
+    carry = integrator.init(dynamics, jnp.zeros(()), dt, start, u)
     state, _, drift = jax.lax.fori_loop(0, steps, body, (start, carry, jnp.zeros(())))
     multipliers = dynamics.multipliers(jnp.asarray(END), state.q, state.v, jnp.zeros(2))
     return state, SHAKEN.multiplier_forces(END, state.q, multipliers)[0], drift
@@ -189,7 +189,7 @@ def test_reverse_derivatives(formulation, integrator):
             return (formulation.project(ball, (i + 1.0) * dt, new.state), new.carry), None
 
         start = ball.default_state()
-        carry = integrator.init(dynamics, jnp.zeros(()), start, u)
+        carry = integrator.init(dynamics, jnp.zeros(()), dt, start, u)
         (state, _), _ = jax.lax.scan(step, (start, carry), jnp.arange(20.0))
         last = dynamics.multipliers(jnp.asarray(0.4), state.q, state.v, jnp.zeros(2))
         return state.q[0] + 0.1 * last[0]

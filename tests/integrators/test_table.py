@@ -76,7 +76,7 @@ def march(integrator, system, state, dt, n, u):
         new = integrator.step(dynamics, i * dt, dt, state, u, carry)
         return new.state, new.carry, jnp.maximum(worst, jnp.abs(energy(new.state) - first))
 
-    start = (state, integrator.init(dynamics, 0.0 * dt, state, u), 0.0 * first)
+    start = (state, integrator.init(dynamics, 0.0 * dt, dt, state, u), 0.0 * first)
     state, _, worst = jax.lax.fori_loop(0, n, body, start)
     return state, worst
 
@@ -208,7 +208,7 @@ def test_growth_is_the_spectral_radius_of_one_step(name):
     def matrix(dt, damping):
         dynamics = Dynamics(Oscillator(damping=damping), Minimal())
         state = State(jnp.zeros(1), jnp.zeros(1))
-        flat, build = ravel_pytree((state, integrator.init(dynamics, 0.0, state, rest_input)))
+        flat, build = ravel_pytree((state, integrator.init(dynamics, 0.0, dt, state, rest_input)))
 
         def step(x):
             state, carry = build(x)

@@ -69,7 +69,7 @@ def march(rod, integrator, dt, n):
         new = integrator.step(dynamics, i * dt, dt, c[0], still, c[1])
         return new.state, new.carry
 
-    start = (state, integrator.init(dynamics, 0.0 * dt, state, still))
+    start = (state, integrator.init(dynamics, 0.0 * dt, dt, state, still))
     return jax.lax.fori_loop(0, n, step, start)[0]
 
 

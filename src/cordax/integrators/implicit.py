@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax import lax
 
 from ..math.newton import Correction, newton
 from ..mechanics import State
@@ -41,12 +42,14 @@ class _Implicit(Integrator):
             return dynamics.linearise(t + h, stage, w, u(t + h, stage, w)).implicit_solver(h)
 
         correction = Correction(linearise, lambda solve, r: solve(solve.motion.inertia(r)))
+        # velocities can be solved no better than rounded positions tell
+        floor = 64.0 * jnp.finfo(q.dtype).eps * jnp.max(jnp.abs(q), initial=0.0) / h
         tolerance = self.tolerance if v.dtype == jnp.float64 else 1e-5
         w, solved = newton(
             residual,
             carry,
             (dynamics, t, h, q, v, u),
-            tolerance=tolerance,
+            tolerance=jnp.maximum(tolerance, lax.stop_gradient(floor)),
             max_iterations=self.max_iterations,
             correction=correction if linearisation_is_exact(dynamics, t, state, u) else None,
         )

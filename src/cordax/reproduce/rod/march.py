@@ -115,7 +115,7 @@ def _march(rod: SplineRod, integrator: Integrator, dt, amplitude, stride, rows):
         return good & (row < rows)
 
     stored = jax.tree.map(lambda x: jnp.zeros((CAPACITY, *x.shape), x.dtype).at[0].set(x), start)
-    inner = integrator.init(dynamics, 0.0 * dt, start, push)
+    inner = integrator.init(dynamics, 0.0 * dt, dt, start, push)
     carry = (jnp.asarray(0), inner, start, stored, jnp.asarray(True))
     row, _, _, stored, good = jax.lax.while_loop(going, block, carry)
     return (stored.q, stored.v), jnp.where(good, row, row - 1), ~good

@@ -140,7 +140,7 @@ def evaluations(rod: SplineRod, scheme: str) -> float:
         return jax.lax.fori_loop(0, COUNTED, step, (state, carry))
 
     state = rod.default_state()
-    carry = method.init(dynamics, 0.0 * dt, state, still)
+    carry = method.init(dynamics, 0.0 * dt, dt, state, still)
     jax.effects_barrier()
     dynamics.calls.clear()
     jax.block_until_ready(steps(state, carry))
