@@ -28,13 +28,13 @@ class PlasticFlow(Controller):
         require_positive("yield_curvature", self.yield_curvature)
 
     def init(self, state):
-        return jnp.zeros(self.rod.points.weights.shape[0], state.q.dtype)
+        return jnp.zeros(self.rod.points.weights.size, state.q.dtype)
 
     def __call__(self, t, state, memory):
         P = self.rod.control(t, state.q)
         at = self.rod.points.local(P, self.rod.span)
         bent = elastic.strains(at, self.rod.elasticity)[2]
-        curvature = safe_norm(bent, axis=0)
+        curvature = self.rod.points.along(safe_norm(bent, axis=0))
         beyond = curvature - memory
         excess = jnp.maximum(jnp.abs(beyond) - self.yield_curvature, 0.0)
         memory = jnp.maximum(memory + jnp.sign(beyond) * excess, 0.0)
