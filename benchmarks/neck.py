@@ -1,7 +1,8 @@
 """Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--figure
 error_time.png]`.
 
-Prints one JSON object. Parts: step, motion, start, gradient, batch, precision (default: all).
+Prints one JSON object. Parts: step, hoist, motion, start, gradient, batch, precision (default:
+all).
 Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
 is built where a compiler is."""
 
@@ -33,7 +34,7 @@ def controlled(joints: int = 3):
     return neck, control, control.start()
 
 
-def step() -> dict:
+def step(anchors: bool = True) -> dict:
     """One elastic linearly implicit step, 3 joints, constant torques: written out, from energies,
     C++."""
     steps, out = 1000, {}
@@ -52,7 +53,7 @@ def step() -> dict:
             run, dynamics, neck.default_state(), jnp.asarray(TORQUE), jnp.asarray(2e-3)
         )
         out[name] = {"ns": round(measure.best(call) / steps * 1e9), **cost}
-    for label, source in (("cpp_plain", "neck_plain"), ("cpp_tuned", "neck")):
+    for label, source in (("cpp_plain", "neck_plain"), ("cpp_tuned", "neck")) if anchors else ():
         figures = measure.anchor(source)
         if figures is not None:
             out[label] = {key: value for key, value in figures.items() if key.startswith("ns_")}
@@ -95,14 +96,30 @@ print(json.dumps({{"import_s": round(imported - begin, 2),
 
 
 def start() -> dict:
-    """The first call in a new process: without cache, filling one, and from it; and without
-    hoisting."""
+    """The first call in a new process: without cache, and from one filled before."""
     with tempfile.TemporaryDirectory() as folder:
         cache = _FIRST_CALL.format(cache=f"cordax.enable_cache({folder!r})")
         cold = measure.in_new_process(_FIRST_CALL.format(cache=""))
         measure.in_new_process(cache)
         warm = measure.in_new_process(cache)
     return {"cold": cold, "from_cache": warm}
+
+
+_STEP = """
+import json, sys
+sys.path.insert(0, {here!r})
+import neck
+print(json.dumps(neck.step(anchors=False)))
+"""
+
+
+def hoist() -> dict:
+    """The step with and without the XLA option that cordax switches on (`cordax._xla`)."""
+    code = _STEP.format(here=str(measure.HERE))
+    # this process has the option in its environment, where it would count as the user's own
+    on, off = (measure.in_new_process(code, CORDAX_HOIST=x, XLA_FLAGS="") for x in "10")
+    ratio = lambda name: {"times_slower_without": round(off[name]["ns"] / on[name]["ns"], 2)}
+    return {name: {"ns": on[name]["ns"], **ratio(name)} for name in on}
 
 
 def gradient() -> dict:
@@ -201,9 +218,10 @@ def _plot_precision(rows: list[dict], path: str) -> None:
 
 
 def main() -> None:
-    parts = {"step": step, "motion": motion, "start": start, "gradient": gradient, "batch": batch}
+    parts = {"step": step, "hoist": hoist, "motion": motion, "start": start, "gradient": gradient}
+    parts |= {"batch": batch}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="step, motion, start, gradient, batch, precision")
+    parser.add_argument("parts", nargs="*", help="one or more of those above")
     parser.add_argument("--figure", help="write the error-against-time plot here")
     chosen = parser.parse_args()
     result: dict = {"about": {**measure.about(), "hoisting": cordax.hoisting_active()}}

@@ -7,6 +7,7 @@ stiffness (the matrix by spans and its solves against differentiation and dense 
 
 import argparse
 import json
+import time
 
 import cordax
 
@@ -82,7 +83,10 @@ def wire(control_points: int) -> tuple[SplineRod, cordax.State]:
     """2 m of aluminium wire, 2 mm thick, released from a circular arc between supports 1.6 m
     apart."""
     rod = SplineRod(
-        young=70e9, control_points=control_points, right=End.pinned(point=[1.6, 0.0, 0.0])
+        young=70e9,
+        control_points=control_points,
+        quadrature=("gauss", 3),
+        right=End.pinned(point=[1.6, 0.0, 0.0]),
     )
     half = brentq(lambda a: np.sin(a) / a - 0.8, 0.1, 3.0)
     radius = 1.0 / half
@@ -96,38 +100,43 @@ def wire(control_points: int) -> tuple[SplineRod, cordax.State]:
 
 
 def real_wire() -> dict:
+    """The first row is the converged run: its error is that against twice its step."""
     rows = []
     fine = None
     for points, dt, scheme in (
-        (25, 1e-3, "generalised_alpha"),
+        (19, 2.5e-4, "generalised_alpha"),
+        (19, 5e-4, "generalised_alpha"),
+        (19, 1e-2, "linearly_implicit_euler"),
+        (19, 1e-2, "generalised_alpha"),
+        (19, 2e-3, "generalised_alpha"),
         (25, 1e-2, "linearly_implicit_euler"),
-        (25, 1e-2, "rosenbrock_2"),
-        (25, 1e-2, "generalised_alpha"),
-        (25, 2e-3, "generalised_alpha"),
     ):
         rod, state = wire(points)
         method = cordax.GeneralisedAlpha(0.0) if scheme == "generalised_alpha" else scheme
         options = {"dt": dt, "duration": 10.0, "save_every": round(0.01 / dt)}
-        go = lambda r=rod, s=state, m=method, o=options: cordax.simulate(
-            r, s, integrator=m, throw=False, **o
-        )
+        go = lambda r=rod, s=state, m=method, o=options: cordax.simulate(r, s, integrator=m, **o)
+        begin = time.perf_counter()
         found = go()
+        compiled = time.perf_counter() - begin
         height = np.asarray(found["centre"])[:, 2]
         fine = height if fine is None else fine
-        seconds = measure.best(lambda go=go: go().q, repeats=3)
+        off = 1e3 * np.abs(height - fine)
+        seconds = measure.best(lambda go=go: go().q, repeats=5 if dt > 1e-3 else 1)
         late = float(np.mean(np.asarray(found["sag"])[-200:]))
         rows.append(
             {
                 "scheme": scheme,
                 "dt": dt,
                 "control_points": points,
-                "succeeded": bool(found.succeeded),
                 "sag_last_2_s": round(late, 5),
                 "off_elastica_percent": round(100.0 * (late / ELASTICA - 1.0), 3),
-                "centre_off_1ms_run_0.1s_mm": round(1e3 * np.abs(height - fine)[:11].max(), 3),
-                "centre_off_1ms_run_rms_mm": round(1e3 * np.sqrt(np.mean((height - fine) ** 2)), 3),
+                "centre_off_converged_mm": {
+                    f"first {s} s": round(float(off[: round(100 * s) + 1].max()), 2)
+                    for s in (0.1, 0.5, 2.0)
+                },
                 "ms": round(seconds * 1e3, 1),
                 "simulated_per_wall": round(10.0 / seconds),
+                "first_call_s": round(compiled, 1),
             }
         )
     return {"rows": rows, "elastica_m": ELASTICA}

@@ -2,8 +2,8 @@
 
 XLA on CPU compiles a *small* while loop into one function and dispatches the kernels of a larger
 one separately, about 11 ns each. The default limit is about one kilobyte touched per iteration; a
-time loop over a machine is above it. Raising the limit ("hoisting" the loop) makes a step two to
-four times faster (`benchmarks/neck.py`). XLA reads its options once per process, before the first
+time loop over a machine is above it. Raising the limit ("hoisting" the loop) makes a step of the
+neck four to ten times faster (`benchmarks/neck.py hoist`). XLA reads its options once per process, before the first
 computation, so cordax sets this one on import. `CORDAX_HOIST=0` in the environment opts out."""
 
 import os
@@ -25,8 +25,7 @@ def request_hoisting() -> None:
     if _backend_is_up():
         warnings.warn(
             "cordax was imported after JAX had run its first computation, too late to switch on "
-            "loop "
-            "hoisting: simulations will be two to four times slower. Import cordax first, or set "
+            "loop hoisting: simulations will be several times slower. Import cordax first, or set "
             f"XLA_FLAGS='{_FLAG}={_SETTING}' yourself (CORDAX_HOIST=0 silences this).",
             stacklevel=3,
         )

@@ -4,9 +4,9 @@ XLA's CPU backend fuses a cheap producer into *each* of its consumers. In mechan
 are many (every entry of the mass, stiffness and damping matrices uses the same sines and lever
 arms), so the fused program repeats the same arithmetic several times over.
 `jax.lax.optimization_barrier` is dropped before fusion and does not help. `materialise(x)` returns
-`x` and makes XLA write it to memory once: 3.4 to 1.5 microseconds per implicit step of the
-three-joint neck (in calls of 200 steps, the call included), 2.4 to 0.45 per trajectory in a batch
-of 64, and a quarter less compile time (`benchmarks/materialise.py`).
+`x` and makes XLA write it to memory once: 3.0 to 1.0 microseconds per implicit step of the
+three-joint neck, 2.6 to 0.45 per trajectory in a batch of 64, and a quarter less compile time
+(`benchmarks/materialise.py`).
 
 It is the identity for every JAX transformation. On CPU it lowers to a conditional whose predicate
 is true in practice but unknown to the compiler; on other devices it lowers to nothing."""
