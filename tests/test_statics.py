@@ -158,3 +158,16 @@ def test_unknown_integrator():
         ValueError, match=r"integrator: got 'euler', expected one of explicit_euler"
     ):
         step_limit(Oscillator(), integrator="euler")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"u": State(jnp.zeros(1), jnp.zeros(1))}, "u: got State, expected inputs"),
+        ({"u": jnp.zeros(3)}, "u: got shape"),
+        ({"guess": jnp.zeros(1)}, "guess: got ArrayImpl, expected a State"),
+    ],
+)
+def test_bad_input_of_equilibrium(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        equilibrium(Pendulum(), **arguments)

@@ -3,8 +3,9 @@
 XLA on CPU compiles a *small* while loop into one function and dispatches the kernels of a larger
 one separately, about 11 ns each. The default limit is about one kilobyte touched per iteration; a
 time loop over a machine is above it. Raising the limit ("hoisting" the loop) makes a step of the
-neck four to ten times faster (`benchmarks/neck.py hoist`). XLA reads its options once per process, before the first
-computation, so cordax sets this one on import. `CORDAX_HOIST=0` in the environment opts out."""
+neck four to ten times faster (`benchmarks/neck.py hoist`). XLA reads its options once per process,
+before the first computation, so cordax sets this one on import. `CORDAX_HOIST=0` in the environment
+opts out."""
 
 import os
 import warnings

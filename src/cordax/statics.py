@@ -14,7 +14,7 @@ from ._precision import as_float_array
 from .integrators import BY_NAME, Integrator
 from .math.newton import newton
 from .mechanics import State, System, as_controller
-from .mechanics.checks import require_known
+from .mechanics.checks import require, require_known, require_shape
 from .mechanics.constraints import constraint_force
 
 
@@ -33,8 +33,12 @@ def equilibrium(
     Starts from `guess` (the machine's default state) and solves `force(q, v = 0) - Phi_q^T lambda =
     0`, `Phi = 0` by a dogleg method; differentiable with respect to the machine and the inputs.
     Raises if none is found."""
+    ok = u is None or hasattr(u, "shape") or hasattr(u, "__len__")
+    require(ok and not isinstance(u, State), "u", type(u).__name__, "inputs, shape (n_u,), or None")
+    require(guess is None or isinstance(guess, State), "guess", type(guess).__name__, "a State")
     start = system.default_state() if guess is None else guess
     u = jnp.zeros(system.n_u, start.q.dtype) if u is None else as_float_array(u)
+    require_shape("u", u, (system.n_u,))
     x, found = _at_rest(system, u, start, as_float_array(t), tolerance, max_steps)
     x = eqx.error_if(
         x, ~found, "equilibrium: no state at rest found; try another guess or other inputs"

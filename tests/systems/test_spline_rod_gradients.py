@@ -77,3 +77,20 @@ def test_second_derivatives_are_finite_when_straight():
         (at.q,),
     )[1]
     assert np.all(np.isfinite(again))
+
+
+def test_gradients_through_feedback_within_implicit_steps():
+    """The inputs look at the state inside of a step, which the rod's own linearisation does not
+    know of: derivatives are right only if Newton's matrix is another one then."""
+    rod = SplineRod(young=2.5e6, control_points=5, loads=(0.5,))
+
+    @jax.jit
+    def height(gain):
+        pull = lambda t, state: gain * jnp.stack([0.0 * t, 0.0 * t, -state.v[7]])
+        options = {"dt": 2e-2, "duration": 0.1, "integrator": "implicit_midpoint"}
+        return simulate(rod, control=pull, throw=False, **options)["centre"][-1, 2]
+
+    gain, step = 2.0, 1e-4
+    slope = (height(gain + step) - height(gain - step)) / (2 * step)
+    assert abs(slope) > 1e-3, "the gain should matter"
+    np.testing.assert_allclose(jax.grad(height)(gain), slope, rtol=1e-6)
