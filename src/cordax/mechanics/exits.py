@@ -203,11 +203,16 @@ def _tangent_square(along, up, radius):
 
 def _over_pulley(along, up, radius, across=None):
     """From the vertical tangent of a pulley over its rim to a point at (along, up) in its plane, or
-    `across` beside it: the straight part and the arc `r (pi - psi)`."""
+    `across` beside it: the straight part and the arc."""
     h = safe_sqrt(_tangent_square(along, up, radius))
-    psi = jnp.arctan2(up, along - radius) + jnp.arctan2(h, radius)
     straight = h if across is None else safe_sqrt(h * h + across * across)
-    return straight + radius * (jnp.pi - psi)
+    return straight + radius * _wrapped(along - radius, up, h, radius)
+
+
+def _wrapped(x, up, h, radius):
+    """The angle pi - psi that a cable lies on its pulley, psi = atan2(up, x) + atan2(h, r); as one
+    angle, between -pi/2 and 3 pi/2, because arc tangents are slow."""
+    return 0.5 * jnp.pi + jnp.arctan2(x * radius - up * h, up * radius + x * h)
 
 
 def _drawn_path(d, b, swivel, radius, count):
@@ -217,8 +222,8 @@ def _drawn_path(d, b, swivel, radius, count):
     s = jnp.stack([jnp.cos(swivel), jnp.sin(swivel), zero], axis=1)
     along, up = jnp.sum((b - d) * s, axis=1), b[:, 2] - d[:, 2]
     h = safe_sqrt(_tangent_square(along, up, radius))
-    psi = jnp.arctan2(up, along - radius) + jnp.arctan2(h, radius)
-    angle = jnp.pi + jnp.linspace(0.0, 1.0, count - 1)[:, None] * (psi - jnp.pi)
+    wrapped = _wrapped(along - radius, up, h, radius)
+    angle = jnp.pi - jnp.linspace(0.0, 1.0, count - 1)[:, None] * wrapped
     z = jnp.array([0.0, 0.0, 1.0])
     n = jnp.cos(angle)[..., None] * s + jnp.sin(angle)[..., None] * z
     arc = d + radius[:, None] * (s + n)
