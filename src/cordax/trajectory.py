@@ -69,8 +69,7 @@ class Trajectory(eqx.Module):
     def energy(self) -> dict[str, Float[Array, " k"]]:
         """Kinetic, potential and total energy [J], shape (k,) each."""
         system = self._known_system("energy")
-        kinetic = jax.vmap(system.kinetic_energy)(self.q, self.v)
-        potential = jax.vmap(system.potential_energy)(self.q)
+        kinetic, potential = _energies(system, self.q, self.v)
         return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
 
     def drift(self) -> Float[Array, " k"]:
@@ -186,6 +185,11 @@ class Trajectory(eqx.Module):
         if self.system is None:
             raise ValueError(f"{what} needs the machine: load with Trajectory.load(path, system)")
         return self.system
+
+
+@eqx.filter_jit
+def _energies(system: System, q, v):
+    return jax.vmap(system.kinetic_energy)(q, v), jax.vmap(system.potential_energy)(q)
 
 
 _RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,5 +1,6 @@
 """Cables that can go slack: one-sided constraints let go, and catch with an impulse."""
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -9,11 +10,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ..formulations import Baumgarte, Dynamics
-from ..math.complementarity import active_set
+from ..math.complementarity import active_set, masked_solve
 from ..math.linalg import matmul, matvec
 from ..mechanics import State
 from ..mechanics.checks import require
-from ..mechanics.constraints import solve_active
 from .base import Integrator, Step
 from .events import Events
 from .rk4 import RK4
@@ -29,14 +29,28 @@ class _Carry(NamedTuple):
     crowded: Array
 
 
+class _Landing(NamedTuple):
+    """An event found ahead: the part of what is left of a step at which it lies, and there, by that
+    part, the slope of what vanishes and of the state. `ahead`: whether there is one. Nothing of it
+    carries derivatives."""
+
+    ahead: Array
+    part: Array
+    slope: Array
+    motion: State
+
+
 class _Piece(NamedTuple):
-    """Where a step has got to: time, what is left of it [s], state, and the rows due to switch."""
+    """Where a step has got to: time, what is left of it [s], state, the rows due to switch, the
+    event to land on, and the number of pieces behind."""
 
     t: Array
     left: Array
     state: State
     carry: _Carry
     due: Array
+    landing: _Landing
+    behind: Array
 
 
 class Unilateral(Integrator):
@@ -99,110 +113,124 @@ class Unilateral(Integrator):
         return _Carry(active, events, jnp.asarray(0, jnp.int32), jnp.asarray(False))
 
     def step(self, dynamics, t, dt, state, u, carry):
-        def piece(now, i):
-            go = lambda: self._piece(dynamics, u, dt, now, i)
-            return lax.cond(now.left > 0, go, lambda: now), None
-
+        # Each pass tries what is left of the step, or lands on the event that a try ran past. All
+        # passes share one copy of the dynamics, which is most of what there is to compile. Loops in
+        # loops, because most steps take one pass and skipping the others costs time too.
+        side = math.ceil((2 * self.pieces - 1) ** (1 / 3))
+        go = lambda now: self._pass(dynamics, u, dt, now)
+        for _ in range(3):
+            go = _while_left(go, side)
         nothing = jnp.zeros(carry.active.shape, bool)
-        start = _Piece(t, dt, state, carry, nothing)
-        end, _ = lax.scan(piece, start, jnp.arange(self.pieces))
+        end = go(_Piece(t, dt, state, carry, nothing, _nowhere(state), jnp.asarray(0)))
         return Step(end.state, end.carry)
 
-    def _piece(self, dynamics, u, dt, now: _Piece, i) -> _Piece:
-        """Switch where something is due, then on to the next event or to the end of the step."""
-        t, left, state, carry, due = now
-        before = _overdue(dynamics, t, state, u, carry.active)
-        crowded = carry.crowded & (i == 0)
-        due = due | _wrong(dynamics, before, carry.active)
-
-        def switch():
-            horizon = jnp.where(crowded, left, _TOGETHER * dt)
-            new, switched = self._switch(dynamics, t, state, u, carry, due, horizon, crowded)
-            return new, switched, _overdue(dynamics, t, new, u, switched.active)
-
-        due_now = jnp.any(due) | crowded
-        state, carry, before = lax.cond(due_now, switch, lambda: (state, carry, before))
-        active = carry.active
-        new = self._advance(dynamics, active, t, left, state, u)
-        after = _overdue(dynamics, t + left, new, u, active)
-        # a row that the last event left wrong by round-off, and that mends, is no event
-        late = _wrong(dynamics, after, active) & (after > before)
-        last = i == self.pieces - 1
+    def _pass(self, dynamics, u, dt, now: _Piece) -> _Piece:
+        t, left, state, carry, due, landing, behind = now
+        lands, last = landing.ahead, behind == self.pieces - 1
+        # switch where something is due
+        before = _overdue(*_frozen((dynamics, t, state, u, carry.active)))
+        crowded = carry.crowded & (behind == 0)
+        wrong = due | _wrong(dynamics, before, carry.active)
+        horizon = jnp.where(crowded, left, _TOGETHER * dt)
+        state, carry = lax.cond(
+            ~lands & (jnp.any(wrong) | crowded),
+            lambda: self._switch(dynamics, t, state, u, carry, wrong, before, horizon, crowded),
+            lambda: (state, carry),
+        )
+        # on to the end of the step or to the event
+        part = jnp.where(lands, landing.part, 1.0)
+        new, after = self._look(dynamics, t, left, state, u, carry.active, part)
+        # the part was found without derivatives: one Newton correction carries them
+        slope = jnp.where(lands & (landing.slope != 0), landing.slope, 1.0)
+        exact = jnp.clip(part - jnp.where(lands, _worst(due, after), 0.0) / slope, 0.0, 1.0)
+        new = jax.tree.map(lambda x, dx: x + (exact - part) * dx, new, landing.motion)
+        # what has turned wrong on the way?
+        late = _wrong(dynamics, after, carry.active) & ~lands
+        frozen = _frozen((dynamics, t, left, state, u, carry.active))
+        late, landing = self._locate(*frozen, late, lax.stop_gradient(after), last)
+        back = jnp.any(late) & ~last
         carry = carry._replace(crowded=last & jnp.any(late))
-        late = late & ~last
+        stay = lambda old, new: jax.tree.map(lambda a, b: jnp.where(back, a, b), old, new)
+        return _Piece(
+            stay(t, t + exact * left),
+            stay(left, (1.0 - exact) * left),
+            stay(state, new),
+            carry,
+            jnp.where(back, late, due & lands),
+            landing._replace(ahead=back),
+            behind + lands,
+        )
 
-        def stop():
-            part = self._locate(dynamics, t, left, state, u, active, late, before, after)
-            return self._advance(dynamics, active, t, part * left, state, u), part
+    def _look(self, dynamics, t, dt, state, u, active, part):
+        """The state `part * dt` ahead, and how overdue rows are there."""
+        new = self.inner.step(_with(dynamics, active), t, part * dt, state, u, ()).state
+        return new, _overdue(dynamics, t + part * dt, new, u, active)
 
-        new, part = lax.cond(jnp.any(late), stop, lambda: (new, jnp.ones_like(left)))
-        return _Piece(t + part * left, (1.0 - part) * left, new, carry, late)
+    def _locate(self, dynamics, t, dt, state, u, active, due, at_end, last):
+        """Which of the `due` rows are so by an event within `dt`, and where the first of them turns
+        wrong. The `last` piece of a step takes events no more."""
 
-    def _advance(self, dynamics, active, t, dt, state, u) -> State:
-        return self.inner.step(_with(dynamics, active), t, dt, state, u, ()).state
+        def narrow(search):
+            i, part, low, high, due, _ = search
+            look = lambda part: self._look(dynamics, t, dt, state, u, active, part)
+            (_, overdue), (motion, slopes) = jax.jvp(look, (part,), (jnp.ones_like(part),))
+            first = i == 0  # at part = 0
+            # a row that the last event left wrong by round-off, and that mends, is no event
+            due = due & (~first | (at_end > overdue))
+            f, slope = _worst(due, overdue), slopes[_worst_row(due, overdue)]
+            # Newton from the false position, halving where it leaves the bracket. A row at zero
+            # already turns wrong at once, unless it is leaving: then it comes back, so that the
+            # search starts from the end.
+            below = jnp.minimum(f, 0.0)
+            false_position = -below / (_worst(due, at_end) - below)
+            start = jnp.where(slope < 0, 1.0, false_position)
+            early = first | (f < 0)
+            low, high = jnp.where(early, part, low), jnp.where(early, high, part)
+            newton = part - f / jnp.where(slope == 0, 1.0, slope)
+            inside = (newton >= low) & (newton <= high)
+            guess = jnp.where(inside, newton, 0.5 * (low + high))
+            guess = jnp.where(first, start, guess)
+            landing = _Landing(jnp.asarray(True), part, slope, motion)
+            return i + 1, guess, low, high, due, landing
 
-    def _locate(self, dynamics, t, dt, state, u, active, due, at_start, at_end):
-        """The fraction of `dt` at which the first of the `due` rows turns wrong."""
-
-        def worst(overdue):
-            return jnp.max(jnp.where(due, overdue, -jnp.inf))
-
-        def after(part, dynamics, state, active, dt):
-            at = self._advance(dynamics, active, t, part * dt, state, u)
-            return worst(_overdue(dynamics, t + part * dt, at, u, active))
-
-        args = (dynamics, state, active, dt)
-        frozen = jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_array(x) else x, args)
-
-        def narrow(bracket, _):
-            # false position with the Illinois halving; the root stays between low and high
-            low, high, f_low, f_high = bracket
-            rise = f_high - f_low
-            part = low - f_low * (high - low) / jnp.where(rise > 0, rise, 1.0)
-            f = after(part, *frozen)
-            early = f < 0
-            return (
-                jnp.where(early, part, low),
-                jnp.where(early, high, part),
-                jnp.where(early, f, 0.5 * f_low),
-                jnp.where(early, 0.5 * f_high, f),
-            ), None
+        def more(search):
+            return jnp.any(search[4]) & (search[0] <= jnp.where(last, 0, self.iterations))
 
         zero, one = jnp.zeros_like(dt), jnp.ones_like(dt)
-        # a row at zero already turns wrong at once
-        low = jnp.minimum(worst(at_start), 0.0)
-        start = lax.stop_gradient((zero, one, low, worst(at_end)))
-        (low, high, _, _), _ = lax.scan(narrow, start, length=self.iterations)
-        part = lax.stop_gradient(0.5 * (low + high))
-        # one Newton correction carries the derivative of the instant
-        f, pull = jax.linearize(lambda part: after(part, *args), part)
-        slope = lax.stop_gradient(pull(one))
-        return jnp.clip(part - f / jnp.where(slope == 0, 1.0, slope), 0.0, 1.0)
+        start = (jnp.asarray(0), zero, zero, one, due, _nowhere(state))
+        *_, due, landing = lax.while_loop(more, narrow, start)
+        return due, landing
 
-    def _switch(self, dynamics, t, state, u, carry: _Carry, due, horizon, crowded):
+    def _switch(self, dynamics, t, state, u, carry: _Carry, due, before, horizon, crowded):
         """The state and the rows that act after an event at this very state. Impacts that follow
         one another within a `horizon` [s] count as one: rows then act that forces would bring to
         act within it, whatever their rates."""
-        system = dynamics.system
+        system, q = dynamics.system, state.q
         one_sided, active = jnp.asarray(system.one_sided), carry.active > 0
-        terms = system.constraint_terms(t, state.q, state.v)
-        near = terms.phi > -_CLOSED - horizon * jnp.abs(terms.rate)
-        reached = ~active & (due | near)
-        struck = jnp.any(reached & (terms.rate > _RATE)) | crowded
-        # impact: no row that acts or is reached may open further
-        W = system.mass_solve(state.q, terms.jacobian.T)
-        A = matmul(terms.jacobian, W)
-        opening = terms.rate + horizon * _free_opening(dynamics, t, state, u, terms)
-        hit = active_set(A, opening, one_sided, active | reached)
-        impulse = jnp.where(struck, solve_active(A, terms.rate, hit), 0.0)
-        state = State(state.q, state.v - matvec(W, impulse))
-        # then the rows at rest choose by their accelerations; one whose multiplier has just come
-        # to zero goes, whatever the sign that round-off left it
-        vanished = jnp.abs(_overdue(dynamics, t, state, u, carry.active)) < _VANISHED
-        resting = jnp.where(struck, hit > 0, active & ~(due & vanished))
-        after = _acting(dynamics, t, state, u, resting)
-        forces = system.multiplier_forces(t, state.q, impulse)
-        return state, self._log(carry, t, after, forces, one_sided)
+
+        def choose(carried, impact):
+            v, rows, struck, impulse = carried
+            p = _problem(dynamics, t, State(q, v), u)
+            # impact: no row that acts or is reached may open further
+            near = p.phi > -_CLOSED - horizon * jnp.abs(p.rate)
+            reached = ~active & (due | near)
+            struck = jnp.where(impact, jnp.any(reached & (p.rate > _RATE)) | crowded, struck)
+            b = jnp.where(impact, p.rate + horizon * p.opening, p.opening)
+            rows = active_set(p.A, b, one_sided, jnp.where(impact, active | reached, rows > 0))
+            hit = impact & struck
+            push = masked_solve(p.A, p.rate, rows, unrolled=False)
+            impulse = impulse + jnp.where(hit, push, 0.0)
+            v = v - jnp.where(hit, matvec(p.W, push), 0.0)
+            # then the rows at rest choose by their accelerations; one whose multiplier has just
+            # come to zero goes, whatever the sign that round-off left it
+            vanished = due & (jnp.abs(before) < _VANISHED)
+            kept = jnp.where(active & ~vanished, 1.0, 0.0)
+            return (v, jnp.where(impact & ~struck, kept, rows), struck, impulse), None
+
+        start = (state.v, carry.active, jnp.asarray(False), jnp.zeros_like(carry.active))
+        (v, after, _, impulse), _ = lax.scan(choose, start, jnp.array([True, False]))
+        forces = system.multiplier_forces(t, q, impulse)
+        return State(q, v), self._log(carry, t, after, forces, one_sided)
 
     def _log(self, carry: _Carry, t, active, impulse, one_sided) -> _Carry:
         def note(log, row):
@@ -272,18 +300,52 @@ def _wrong(dynamics: Dynamics, overdue, active):
     return one_sided & (overdue > jnp.where(active > 0, _PUSH, _CLOSED))
 
 
-def _free_opening(dynamics: Dynamics, t, state, u, terms):
-    """d2Phi/dt2 of each row if none acted."""
+def _while_left(go, times: int):
+    """`go` repeated while something is left of the step, at most `times`."""
+    once = lambda now, _: (lax.cond(now.left > 0, go, lambda now: now, now), None)
+    return lambda now: lax.scan(once, now, length=times)[0]
+
+
+def _worst(due, overdue):
+    return jnp.max(jnp.where(due, overdue, -jnp.inf))
+
+
+def _worst_row(due, overdue):
+    return jnp.argmax(jnp.where(due, overdue, -jnp.inf))
+
+
+def _nowhere(state: State) -> _Landing:
+    one = jnp.ones((), state.q.dtype)
+    return _Landing(jnp.asarray(False), one, one, jax.tree.map(jnp.zeros_like, state))
+
+
+def _frozen(tree):
+    return jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
+
+
+class _Problem(NamedTuple):
+    """Rows at a state: Phi and its rate, d2Phi/dt2 if none acted, M^-1 Phi_q^T and Phi_q M^-1
+    Phi_q^T."""
+
+    phi: Array
+    rate: Array
+    opening: Array
+    W: Array
+    A: Array
+
+
+def _problem(dynamics: Dynamics, t, state, u) -> _Problem:
     system, q, v = dynamics.system, state.q, state.v
-    free = system.mass_solve(q, system.total_force(t, q, v, u(t, q, v))[:, None])[:, 0]
-    return matvec(terms.jacobian, free) + terms.bias
+    terms = system.constraint_terms(t, q, v)
+    force = system.total_force(t, q, v, u(t, q, v))
+    solved = system.mass_solve(q, jnp.concatenate([terms.jacobian.T, force[:, None]], axis=1))
+    W, free = solved[:, :-1], solved[:, -1]
+    opening = matvec(terms.jacobian, free) + terms.bias
+    return _Problem(terms.phi, terms.rate, opening, W, matmul(terms.jacobian, W))
 
 
 def _acting(dynamics: Dynamics, t, state, u, resting):
     """Which of the rows whose rate is zero act: accelerations must not open them, multipliers must
     not push."""
-    system = dynamics.system
-    terms = system.constraint_terms(t, state.q, state.v)
-    A = matmul(terms.jacobian, system.mass_solve(state.q, terms.jacobian.T))
-    b = _free_opening(dynamics, t, state, u, terms)
-    return active_set(A, b, jnp.asarray(system.one_sided), resting)
+    p = _problem(dynamics, t, state, u)
+    return active_set(p.A, p.opening, jnp.asarray(dynamics.system.one_sided), resting)

@@ -23,26 +23,29 @@ def active_set(A, b, one_sided, candidates, *, tolerance: float = 1e-12):
     A, b = A / scale[:, None] / scale, b / scale
     size = tolerance * (1.0 + jnp.max(jnp.abs(b)))
 
-    def wrong(acting):
-        x = masked_solve(A, b, acting)
-        w = matvec(A, x) - b
-        free = one_sided & candidates
-        return free & jnp.where(acting > 0, x < -size, w < -size)
+    free = one_sided & candidates
 
     def swap(carry):
         acting, _, i = carry
-        first = jnp.argmax(wrong(acting))
-        acting = acting.at[first].set(1.0 - acting[first])
-        return acting, jnp.any(wrong(acting)), i + 1
+        x = masked_solve(A, b, acting, unrolled=False)
+        w = matvec(A, x) - b
+        wrong = free & jnp.where(acting > 0, x < -size, w < -size)
+        first = jnp.argmax(wrong)
+        some = wrong[first]
+        return (
+            acting.at[first].set(jnp.where(some, 1.0 - acting[first], acting[first])),
+            some,
+            i + 1,
+        )
 
     start = jnp.where(one_sided & ~candidates, 0.0, 1.0).astype(b.dtype)
     acting, _, _ = lax.while_loop(
-        lambda c: c[1] & (c[2] < 20 * m), swap, (start, jnp.any(wrong(start)), jnp.asarray(0))
+        lambda c: c[1] & (c[2] < 20 * m), swap, (start, jnp.asarray(True), jnp.asarray(0))
     )
     return acting
 
 
-def masked_solve(A, b, acting):
-    """`A x = b` on the acting rows, x = 0 on the others."""
+def masked_solve(A, b, acting, *, unrolled: bool = True):
+    """`A x = b` on the acting rows, x = 0 on the others; `unrolled` as for `solve`."""
     A = A * acting[:, None] * acting + jnp.diag(1.0 - acting)
-    return solve(A, b * acting, spd=True, nan_if_singular=True)
+    return solve(A, b * acting, spd=True, nan_if_singular=True, unrolled=unrolled)

@@ -40,22 +40,24 @@ def gram(A, B):
     return A.T @ B if A.shape[0] > UNROLLED else jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
 
 
-def solve(A, b, *, spd: bool = False, nan_if_singular: bool = False):
+def solve(A, b, *, spd: bool = False, nan_if_singular: bool = False, unrolled: bool = True):
     """Solve `A x = b` for one right-hand side.
 
     **Arguments:** `A`: shape (n, n); `b`: shape (n,); `spd`: whether `A` is symmetric positive
     definite (used above `UNROLLED` unknowns and in reverse mode); `nan_if_singular`: return NaN
     where `A`, then symmetric positive semidefinite, has lost rank, instead of numbers made of
-    round-off (a pivot below `singular_pivot` times its diagonal entry).
+    round-off (a pivot below `singular_pivot` times its diagonal entry); `unrolled=False`: eliminate
+    in a loop, for what is solved rarely: slower, compiled in no time.
 
     The elimination does not pivot. Mass matrices and the matrices `M - dt D - dt^2 K` of implicit
     steps, whose symmetric part is positive definite for every step the method can usefully take, do
     not need it; a vanishing pivot gives a non-finite state, which `simulate` reports."""
+    factor_solve = _factor_solve if unrolled else _eliminate_in_a_loop
     return lax.custom_linear_solve(
         lambda x: matvec(A, x),
         b,
-        lambda _, r: _factor_solve(lax.stop_gradient(A), r, spd, nan_if_singular),
-        lambda _, r: _factor_solve(lax.stop_gradient(A).T, r, spd, nan_if_singular),
+        lambda _, r: factor_solve(lax.stop_gradient(A), r, spd, nan_if_singular),
+        lambda _, r: factor_solve(lax.stop_gradient(A).T, r, spd, nan_if_singular),
         symmetric=spd,
     )
 
@@ -97,6 +99,21 @@ def _factor_solve(A, b, spd, nan_if_singular):
             x = jnp.where(jnp.all(pivots > singular_pivot(A.dtype) * jnp.diagonal(A)), x, jnp.nan)
         return x
     return jnp.linalg.solve(A, b)
+
+
+def _eliminate_in_a_loop(A, b, spd, nan_if_singular):
+    """Gauss-Jordan elimination, a pivot per iteration."""
+    least = singular_pivot(A.dtype) * jnp.diagonal(A)
+
+    def eliminate(k, W):
+        pivot = W[k, k]
+        if nan_if_singular:
+            pivot = jnp.where(pivot > least[k], pivot, jnp.nan)
+        row = W[k] / pivot
+        return (W - W[:, k, None] * row).at[k].set(row)
+
+    W = jnp.concatenate([A, b[:, None]], axis=1)
+    return lax.fori_loop(0, b.shape[0], eliminate, W)[:, -1]
 
 
 def _eliminate(A, b, nan_if_singular):

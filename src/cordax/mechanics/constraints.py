@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from ..math.complementarity import masked_solve
@@ -102,11 +103,14 @@ def position_on_constraints(system, t, q, iterations: int):
     """The configuration near `q`, in the norm of the mass matrix, that satisfies the constraints:
     `iterations` Gauss-Newton steps."""
     rest = jnp.zeros(system.n_v, q.dtype)
-    for _ in range(iterations):
+
+    def improve(q, _):
         terms = system.constraint_terms(t, q, rest)
         W = system.mass_solve(q, terms.jacobian.T)
-        q = system.retract(q, -matvec(W, solve_active(matmul(terms.jacobian, W), terms.phi)))
-    return q
+        x = solve_active(matmul(terms.jacobian, W), terms.phi)
+        return system.retract(q, -matvec(W, x)), None
+
+    return lax.scan(improve, q, length=iterations)[0]
 
 
 def constraint_force(system, t, q, multipliers):

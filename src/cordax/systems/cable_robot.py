@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .._precision import as_float_array, float_field
 from ..math import rotations
+from ..math.linalg import matmul
 from ..mechanics import Scene, State, System
 from ..mechanics.cables import Cables, RigidCables
 from ..mechanics.checks import require, require_positive, require_shape
@@ -140,9 +141,7 @@ class CableRobot(System):
         c, k = self._constants(), B.shape[1]
         bodies = [c.platform] if c.payload is None else [c.platform, c.payload]
         parts = [
-            jnp.einsum(
-                "ij,jck->ick", body.inverse_weights, B[12 * i : 12 * i + 12].reshape(4, 3, k)
-            )
+            matmul(body.inverse_weights, B[12 * i : 12 * i + 12].reshape(4, 3 * k))
             for i, body in enumerate(bodies)
         ]
         own = B[12 * len(bodies) :] / c.own_inertia[:, None]
