@@ -9,13 +9,14 @@ from PIL import Image
 
 import cordax
 from cordax.mechanics import Scene
-from cordax.systems import Neck, Oscillator, Pendulum
+from cordax.systems import Neck, Oscillator, Pendulum, SplineRod
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 
 from cordax.plot import animate, plot_scene, plot_snapshots, plot_states, save_figure
+from cordax.plot.scene import dimension, scenes_of
 from cordax.plot.style import LINES
 
 
@@ -142,3 +143,15 @@ def test_a_figure_file_appears_complete_or_not_at_all(pendulum_run, tmp_path):
     with pytest.raises(ValueError):
         save_figure(plot_states(pendulum_run), target, dpi=-1.0)
     assert target.read_bytes() == before and len(list(target.parent.iterdir())) == 1
+
+
+def test_what_stays_upright_is_drawn_in_its_plane():
+    rod = SplineRod(control_points=5)
+    still = np.asarray(rod.default_state().q)
+    bent = still.copy()
+    bent[3] = 0.1  # y of a control point
+    upright = scenes_of(rod, np.zeros(2), np.stack([still, still]))
+    assert {dimension(s) for s in upright} == {2}
+    assert plot_scene(rod, still).axes[0].get_ylabel() == "z [m]"
+    assert dimension(scenes_of(rod, np.zeros(2), np.stack([still, bent]))[0]) == 3
+    assert dimension(scenes_of(rod, np.zeros(1), still[None], flatten=False)[0]) == 3

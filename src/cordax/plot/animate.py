@@ -100,6 +100,8 @@ def _stage(scenes: list[Scene], dpi: float, with_bar: bool) -> Figure:
     height = 5.5
     width = (height - 1.0) * (high - low)[0] / (high - low)[1] + 1.0 if flat else 6.0
     width = min(max(width, 3.2), 8.0) + 1.0 * with_bar
+    if flat:  # long machines need no height
+        height = min(height, (width - 1.0) * (high - low)[1] / (high - low)[0] + 1.6)
     even = lambda inches: 2 * round(inches * dpi / 2) / dpi
     figure = Figure(figsize=(even(width), even(height)), dpi=dpi, layout="constrained")
     figure.add_subplot(**({} if flat else {"projection": "3d"}))

@@ -46,7 +46,8 @@ def plot_scene(
     [N]; `norm` fixes the ends of the scale. `axes`: where to draw; a new figure if not given.
     """
     require_shape("q", np.asarray(q), (system.n_q,))
-    (scene,) = scenes_of(system, np.array([t]), np.asarray(q)[None])
+    in_space = axes is not None and hasattr(axes, "zaxis")
+    (scene,) = scenes_of(system, np.array([t]), np.asarray(q)[None], flatten=not in_space)
     with plt.rc_context(FONT):
         axes = new_axes(scene) if axes is None else axes
         draw(axes, scene, values or {}, norm)
@@ -74,31 +75,52 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
     with plt.rc_context(FONT):
         low, high = bounds(scenes)
         shape = (high - low)[1] / (high - low)[0] if flat else 0.9
-        panel = min(2.6, 5.0 / shape) if flat else 3.4
-        size = (panel * len(rows) + 1.2, panel * shape + 0.6)
+        stacked = flat and shape < 0.4  # long machines below one another
+        panel = 6.0 if stacked else min(2.6, 5.0 / shape) if flat else 3.4
+        count = (len(rows), 1) if stacked else (1, len(rows))
+        size = (panel * count[1] + 1.2, (panel * shape + 0.6 * stacked) * count[0] + 0.6)
         options: dict[str, Any] = {} if flat else {"subplot_kw": {"projection": "3d"}}
-        figure, axes = plt.subplots(
-            1, len(rows), figsize=size, sharey=flat, layout="constrained", squeeze=False, **options
+        figure, grid = plt.subplots(
+            *count,
+            figsize=size,
+            sharex=flat,
+            sharey=flat,
+            layout="constrained",
+            squeeze=False,
+            **options,
         )
-        for i, scene, one in zip(rows, scenes, axes[0], strict=True):
+        axes = list(grid.flat)
+        for i, scene, one in zip(rows, scenes, axes, strict=True):
             draw(one, scene, {kind: x[i] for kind, x in coloured.items()}, norm)
             fit_view(one, scenes)
             one.set_title(f"t = {t[i]:.2f} s")
-            if one is not axes[0, 0]:
+            if stacked:
+                one.set_xlabel("x [m]" if one is axes[-1] else "")
+            elif one is not axes[0]:
                 one.set_ylabel("")
                 if not flat:  # one set of numbers is enough
                     one.set(xlabel="", zlabel="", xticklabels=[], yticklabels=[], zticklabels=[])
         if norm is not None:
             kind, numbers = next(iter(coloured)), [x[rows] for x in coloured.values()]
-            colour_bar(axes[0, -1], kind, norm, list(axes[0]), numbers)
+            colour_bar(axes[-1], kind, norm, axes, numbers)
     return figure
 
 
 # --- pieces shared with films --------------------------------------------------------------------
-def scenes_of(system: System, t: np.ndarray, q: np.ndarray) -> list[Scene]:
-    """What to draw at times `t` [s], shape (k,), in configurations `q`, shape (k, n_q)."""
+def scenes_of(system: System, t: np.ndarray, q: np.ndarray, *, flatten: bool = True) -> list[Scene]:
+    """What to draw at times `t` [s], shape (k,), in configurations `q`, shape (k, n_q). With
+    `flatten`, what stays in an upright plane y = const is drawn in it: x and z."""
     batch = jax.tree.map(np.asarray, _geometries(system, jnp.asarray(t), jnp.asarray(q)))
+    if flatten and dimension(batch) == 3 and not _solids(batch) and _stays_upright(batch):
+        upright = jax.tree.map(lambda x: x[..., [0, 2]], batch)
+        batch = Scene(upright.lines, upright.points, plane="xz")
     return [jax.tree.map(lambda x, i=i: x[i], batch) for i in range(len(t))]
+
+
+def _stays_upright(batch: Scene) -> bool:
+    points = np.concatenate([x.reshape(-1, 3) for x in jax.tree.leaves(batch)])
+    x, y, z = np.ptp(points, axis=0)
+    return bool(y <= 1e-6 * max(x, z))
 
 
 @eqx.filter_jit
@@ -135,7 +157,7 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
     axes.set_xlabel("x [m]")
-    axes.set_ylabel("y [m]")
+    axes.set_ylabel(f"{scenes[0].plane[1]} [m]")
     if len(low) == 3:
         axes.set_zlim(low[2], high[2])  # pyright: ignore[reportAttributeAccessIssue]
         axes.set_zlabel("z [m]")  # pyright: ignore[reportAttributeAccessIssue]
