@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from .._precision import float_field
@@ -51,7 +52,8 @@ class GeneralisedAlpha(Integrator):
         # Inputs that have jumped since the last step take the accelerations with them; left to the
         # method, a held input would act up to a step late.
         accelerate = lambda inputs: dynamics.acceleration(t, q, v, inputs)
-        jump = accelerate(u(t, q, v)) - accelerate(before)
+        both = lax.map(accelerate, jnp.stack([u(t, q, v), before]))  # compiled once
+        jump = both[0] - both[1]
         a, smooth = a + jump, smooth + jump
         mean_a, mean_f = (2.0 * self.rho - 1.0) / (self.rho + 1.0), self.rho / (self.rho + 1.0)
         gamma = 0.5 + mean_f - mean_a
