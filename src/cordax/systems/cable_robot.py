@@ -321,8 +321,8 @@ class CableRobot(System):
     def static_tensions(self, q=None, t=0.0) -> Float[Array, " n"]:
         """The smallest tensions (n,) [N] that hold the platform at rest, best in the least-squares
         sense where none do; `cordax.control` has distributions for redundant robots."""
-        W = self.structure_matrix(q, t)
-        return jnp.linalg.lstsq(W, self.static_wrench())[0]
+        q = self.default_state().q if q is None else q
+        return kinematics.static_tensions(self, q, as_float_array(t))
 
     def winch_reference(self, path, rotation=None) -> Reference:
         """Drum angles (n,) in time that would hold the platform's origin on a path, a `Reference`

@@ -64,6 +64,7 @@ def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e
     return origin + x[:3], axes @ rotations.exponential_matrix(x[3:])
 
 
+@eqx.filter_jit
 def structure_matrix(robot, q, t):
     """W (6, n): `W f` is the force [N] and the moment about the centre of mass [N m] that tensions
     f (n,) exert on the platform, in world axes."""
@@ -74,3 +75,9 @@ def structure_matrix(robot, q, t):
     pull = -jax.grad(total)(b)
     centre = robot.platform.weights(robot.platform.centre) @ parts.platform.reshape(4, 3)
     return jnp.concatenate([pull, jnp.cross(b - centre, pull)], axis=1).T
+
+
+@eqx.filter_jit
+def static_tensions(robot, q, t):
+    """The smallest tensions (n,) [N] that hold the platform at rest, in the least-squares sense."""
+    return jnp.linalg.lstsq(structure_matrix(robot, q, t), robot.static_wrench())[0]
