@@ -67,6 +67,10 @@ class Scattered:
         """Values (..., k) given from end to end, as (..., points)."""
         return x
 
+    def gather(self, x):
+        """Back: values (..., points) from end to end, (..., k)."""
+        return x
+
 
 @dataclass(frozen=True, eq=False)
 class Spans:
@@ -104,6 +108,9 @@ class Spans:
 
     def spread(self, x):
         return x.reshape(*x.shape[:-1], *self.weights.T.shape).swapaxes(-1, -2)
+
+    def gather(self, x):
+        return x.swapaxes(-1, -2).reshape(*x.shape[:-2], -1)
 
     def _derivative(self, P, order: int):
         s = self.weights.shape[1]
