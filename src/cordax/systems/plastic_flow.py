@@ -46,16 +46,20 @@ class PlasticFlow(Controller):
             return as_float_array(self.start)
         return jnp.zeros(self.rod.points.weights.size, state.q.dtype)
 
-    def __call__(self, t, state, memory):
-        P = self.rod.control(t, state.q)
-        at = self.rod.points.local(P, self.rod.span)
+    def elastic_curvature(self, t, q, plastic) -> Float[Array, " k"]:
+        """Curvature at each quadrature point [1/m] beyond that at which the wire with plastic
+        curvatures (k,) is in the middle of its elastic range; yields at `yield_curvature`."""
+        points = self.rod.points
+        at = points.local(self.rod.control(t, q), self.rod.span)
         bent = elastic.strains(at, self.rod.elasticity)[2]
-        curvature = self.rod.points.gather(safe_norm(bent, axis=0))
-        soft = 1.0 - self.hardening
-        # kinematic hardening: the range of elastic curvatures moves along with the plastic one
-        beyond = curvature - memory / soft
+        # kinematic hardening: the elastic range moves along with the plastic curvature
+        return points.gather(safe_norm(bent, axis=0)) - plastic / (1.0 - self.hardening)
+
+    def __call__(self, t, state, memory):
+        beyond = self.elastic_curvature(t, state.q, memory)
         excess = jnp.maximum(jnp.abs(beyond) - self.yield_curvature, 0.0)
-        memory = jnp.maximum(memory + soft * jnp.sign(beyond) * excess, 0.0)
+        taken = (1.0 - self.hardening) * jnp.sign(beyond) * excess
+        memory = jnp.maximum(memory + taken, 0.0)
         load = self.load(t) if callable(self.load) else self.load
         load = jnp.zeros(3 * len(self.rod.loads)) if load is None else load
         return jnp.concatenate([jnp.asarray(load), memory]), memory
