@@ -19,11 +19,11 @@ class PlasticFlow(Controller):
     yields at 2 eps_y/D.
 
     - `load`: the constant inputs of the rod's loads, or a function of time returning them;
-    - `hardening`: the share of the bending stiffness that is left beyond yield, in [0, 1). With
-      none, bending is perfectly plastic: it gathers at the weakest place, and the bend is as sharp
-      as the spline can make it;
+    - `hardening`: the share of the bending stiffness that is left beyond yield, in [0, 1): what has
+      flowed yields later, either way (isotropic). With none, bending is perfectly plastic: it
+      gathers at the weakest place, in a bend as sharp as the spline can make it;
     - `start`: plastic curvature at each quadrature point [1/m] from end to end, of a wire bent
-      before; None for none."""
+      before, one way; None for none."""
 
     rod: SplineRod
     yield_curvature: Float[Array, ""] = float_field()
@@ -43,23 +43,21 @@ class PlasticFlow(Controller):
 
     def init(self, state):
         if self.start is not None:
-            return as_float_array(self.start)
-        return jnp.zeros(self.rod.points.weights.size, state.q.dtype)
-
-    def elastic_curvature(self, t, q, plastic) -> Float[Array, " k"]:
-        """Curvature at each quadrature point [1/m] beyond that at which the wire with plastic
-        curvatures (k,) is in the middle of its elastic range; yields at `yield_curvature`."""
-        points = self.rod.points
-        at = points.local(self.rod.control(t, q), self.rod.span)
-        bent = elastic.strains(at, self.rod.elasticity)[2]
-        # kinematic hardening: the elastic range moves along with the plastic curvature
-        return points.gather(safe_norm(bent, axis=0)) - plastic / (1.0 - self.hardening)
+            return as_float_array(self.start), as_float_array(self.start)
+        none = jnp.zeros(self.rod.points.weights.size, state.q.dtype)
+        return none, none
 
     def __call__(self, t, state, memory):
-        beyond = self.elastic_curvature(t, state.q, memory)
-        excess = jnp.maximum(jnp.abs(beyond) - self.yield_curvature, 0.0)
-        taken = (1.0 - self.hardening) * jnp.sign(beyond) * excess
-        memory = jnp.maximum(memory + taken, 0.0)
+        """`memory`: the plastic curvature, and all that ever flowed, to and fro, (k,) each."""
+        plastic, flowed = memory
+        points = self.rod.points
+        at = points.local(self.rod.control(t, state.q), self.rod.span)
+        bent = elastic.strains(at, self.rod.elasticity)[2]
+        beyond = points.gather(safe_norm(bent, axis=0)) - plastic
+        soft = 1.0 - self.hardening
+        limit = self.yield_curvature + flowed * self.hardening / soft
+        flow = soft * jnp.maximum(jnp.abs(beyond) - limit, 0.0)
+        plastic = jnp.maximum(plastic + jnp.sign(beyond) * flow, 0.0)
         load = self.load(t) if callable(self.load) else self.load
         load = jnp.zeros(3 * len(self.rod.loads)) if load is None else load
-        return jnp.concatenate([jnp.asarray(load), memory]), memory
+        return jnp.concatenate([jnp.asarray(load), plastic]), (plastic, flowed + flow)
