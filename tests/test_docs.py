@@ -1,4 +1,4 @@
-"""The code in the README, in docs/ and in the notebooks runs as it stands.
+"""The code in the README, in docs/, in examples/ and in the notebooks runs as it stands.
 
 All in one process: pages and notebooks simulate the same machines, and share what is compiled.
 """
@@ -6,8 +6,10 @@ All in one process: pages and notebooks simulate the same machines, and share wh
 import re
 from pathlib import Path
 
+import jax.numpy as jnp
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 matplotlib.use("Agg")
@@ -22,8 +24,14 @@ BLOCKS = [
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 
+@pytest.fixture(autouse=True)
+def examples(monkeypatch):
+    """They can be imported."""
+    monkeypatch.syspath_prepend(ROOT / "examples")
+
+
 def test_there_are_notebooks():
-    assert {path.stem for path in NOTEBOOKS} >= {"neck", "neck_identification"}
+    assert {path.stem for path in NOTEBOOKS} >= {"neck", "neck_identification", "rod"}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -37,6 +45,28 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
     exec(compile(code, str(path), "exec"), {"__name__": "notebook"})
     assert plt.get_fignums()
     plt.close("all")
+
+
+def test_two_hands_bend_a_wire(tmp_path, capsys):
+    """The hand bends further than the hook, the wire springs back onto it and rests; the Jacobian
+    is that of central differences."""
+    import two_hands
+
+    two_hands.main(tmp_path)
+    printed = capsys.readouterr().out
+    assert "200.7 deg" in printed and "128.9 deg" in printed
+    assert {path.name for path in tmp_path.iterdir()} == {"two_hands.png", "two_hands.gif"}
+    plt.close("all")
+    hook = jnp.asarray(two_hands.HOOK)
+    found = jnp.array([2.27, 7.2, 10.8])
+    r, J, story = two_hands.misses(found, hook)
+    assert two_hands.rms(r) < 5e-4
+    held, released = np.asarray(story.held[-1]), np.asarray(story.released)
+    assert np.abs(released[-1] - released[-2]).max() < 1e-9
+    assert np.linalg.norm(held[-1] - released[-1, -1]) > 0.15
+    step = jnp.array([0.0, 1e-3, 0.0])
+    ahead, behind = (two_hands.misses(found + s, hook)[0] for s in (step, -step))
+    np.testing.assert_allclose(J[:, 1], (ahead - behind) / 2e-3, atol=1e-8)
 
 
 @pytest.mark.parametrize("block", BLOCKS)

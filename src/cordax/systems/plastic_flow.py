@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._precision import float_field
+from .._precision import as_float_array, float_field
 from ..math.safe import safe_norm
 from ..mechanics import Controller
-from ..mechanics.checks import require, require_positive
+from ..mechanics.checks import known_values, require, require_positive, require_shape
 from . import spline_rod_energy as elastic
 from .spline_rod import SplineRod
 
@@ -15,29 +15,49 @@ class PlasticFlow(Controller):
     """Return mapping between steps, for a rod made with `plastic=True`.
 
     Where the elastic part of the curvature, that beyond the plastic one, exceeds `yield_curvature`
-    [1/m], the plastic part takes up the rest: perfectly plastic bending. A fibre strain eps_y at
-    the surface of a round wire yields at 2 eps_y/D. `load`: the constant inputs of the rod's loads,
-    or a function of time returning them."""
+    [1/m], the plastic part takes up the rest. A fibre strain eps_y at the surface of a round wire
+    yields at 2 eps_y/D.
+
+    - `load`: the constant inputs of the rod's loads, or a function of time returning them;
+    - `hardening`: the share of the bending stiffness that is left beyond yield, in [0, 1): what has
+      flowed yields later, either way (isotropic). With none, bending is perfectly plastic: it
+      gathers at the weakest place, in a bend as sharp as the spline can make it;
+    - `start`: plastic curvature at each quadrature point [1/m] from end to end, of a wire bent
+      before, one way; None for none."""
 
     rod: SplineRod
     yield_curvature: Float[Array, ""] = float_field()
     load: object = None
+    hardening: Float[Array, ""] = float_field(default=0.0)
+    start: Float[Array, " k"] | None = None
 
     def __check_init__(self):
         require(self.rod.plastic, "rod", "plastic=False", "a rod made with plastic=True")
         require_positive("yield_curvature", self.yield_curvature)
+        share = known_values(self.hardening)
+        ok = share is None or bool(0.0 <= share < 1.0)
+        require(ok, "hardening", self.hardening, "a share of the stiffness from 0 to below 1")
+        if self.start is not None:
+            require_shape("start", self.start, (self.rod.points.weights.size,))
+            require_positive("start", self.start, zero_allowed=True)
 
     def init(self, state):
-        return jnp.zeros(self.rod.points.weights.size, state.q.dtype)
+        if self.start is not None:
+            return as_float_array(self.start), as_float_array(self.start)
+        none = jnp.zeros(self.rod.points.weights.size, state.q.dtype)
+        return none, none
 
     def __call__(self, t, state, memory):
-        P = self.rod.control(t, state.q)
-        at = self.rod.points.local(P, self.rod.span)
+        """`memory`: the plastic curvature, and all that ever flowed, to and fro, (k,) each."""
+        plastic, flowed = memory
+        points = self.rod.points
+        at = points.local(self.rod.control(t, state.q), self.rod.span)
         bent = elastic.strains(at, self.rod.elasticity)[2]
-        curvature = self.rod.points.along(safe_norm(bent, axis=0))
-        beyond = curvature - memory
-        excess = jnp.maximum(jnp.abs(beyond) - self.yield_curvature, 0.0)
-        memory = jnp.maximum(memory + jnp.sign(beyond) * excess, 0.0)
+        beyond = points.gather(safe_norm(bent, axis=0)) - plastic
+        soft = 1.0 - self.hardening
+        limit = self.yield_curvature + flowed * self.hardening / soft
+        flow = soft * jnp.maximum(jnp.abs(beyond) - limit, 0.0)
+        plastic = jnp.maximum(plastic + jnp.sign(beyond) * flow, 0.0)
         load = self.load(t) if callable(self.load) else self.load
         load = jnp.zeros(3 * len(self.rod.loads)) if load is None else load
-        return jnp.concatenate([jnp.asarray(load), memory]), memory
+        return jnp.concatenate([jnp.asarray(load), plastic]), (plastic, flowed + flow)

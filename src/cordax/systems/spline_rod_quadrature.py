@@ -67,8 +67,8 @@ class Scattered:
         """Values (..., k) given from end to end, as (..., points)."""
         return x
 
-    def along(self, x):
-        """The reverse of `spread`."""
+    def gather(self, x):
+        """Back: values (..., points) from end to end, (..., k)."""
         return x
 
 
@@ -109,7 +109,7 @@ class Spans:
     def spread(self, x):
         return x.reshape(*x.shape[:-1], *self.weights.T.shape).swapaxes(-1, -2)
 
-    def along(self, x):
+    def gather(self, x):
         return x.swapaxes(-1, -2).reshape(*x.shape[:-2], -1)
 
     def _derivative(self, P, order: int):
