@@ -6,8 +6,10 @@ optimised code to round-off, which is what is tested; how fast it runs is for `b
 
 import os
 
-_QUICK = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_QUICK}"
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "")
+    + " --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
 
 import cordax
 
