@@ -167,7 +167,7 @@ def picture(hook, stories):
         one.plot(*story.released.T, color="#0072B2", lw=2.4, label="released")
         _frame(one, hook, title)
     axes[0].set_ylabel("z [m]")
-    axes[1].legend(frameon=False, loc="upper right")
+    axes[0].legend(frameon=False, loc="lower left")
     return figure
 
 
