@@ -118,7 +118,7 @@ plt.show()
 # far too open; Gauss-Newton with the Jacobian of the whole simulation finds where it has to go.
 
 # %%
-tried, distances, stories = two_hands.fit(two_hands.HOOK, iterations=4)
+tried, distances, stories = two_hands.fit(two_hands.HOOK, iterations=3)
 for curvature, distance in zip(tried, distances, strict=True):
     turned = np.rad2deg(two_hands.turn(curvature, 1.0))
     print(f"hand turned by {turned:6.1f} deg: the wire is off by {1e3 * distance:7.3f} mm")
