@@ -27,11 +27,11 @@ def reproduce_cable_robot(
 ) -> int:
     """Repeat the cable-robot paper's experiments and judge its claims from what is measured.
 
-    Takes a minute or two, most of it for compiling; less the second time.
+    Takes three to five minutes, most of it for compiling; less the second time.
 
     Args:
-        output: folder for the figures.
-        figures: write the figures.
+        output: folder for the figures and films.
+        figures: write the figures and films.
         json: print one JSON object instead of tables.
     """
     return _reproduce("cable_robot", output, figures, json)

@@ -1,4 +1,4 @@
-"""The pictures of the study."""
+"""The pictures and films of the study."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from .setup import STORED
 
 
 def write(study: Study, folder: Path) -> list[Path]:
-    """All figures, as PNG files in `folder`."""
+    """All figures, as PNG files in `folder`, and films of the pick and of the overturning."""
     import matplotlib
 
     matplotlib.use("Agg")  # files only: no window system needed
     import matplotlib.pyplot as plt
 
-    from ...plot import plot_snapshots, save_figure
+    from ...plot import animate, plot_snapshots, save_figure
     from ...plot.style import FONT
 
     written = [
@@ -34,7 +34,11 @@ def write(study: Study, folder: Path) -> list[Path]:
             ("drift", _drift),
         ):
             written.append(save_figure(draw(study), folder / f"cable_robot_{name}.png"))
-    return written
+    films = {"picking": study.pick_off, "overturned": study.unilateral}
+    return written + [
+        animate(run, folder / f"cable_robot_{name}.gif", fps=15.0, speed=2.0, title=name)
+        for name, run in films.items()
+    ]
 
 
 def _push(study: Study):
