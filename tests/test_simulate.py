@@ -8,7 +8,9 @@ import pytest
 import cordax
 from cordax import State, simulate
 from cordax.control import PID, Sinusoid
+from cordax.simulate import _constrained_formulation
 from cordax.systems import Oscillator, Pendulum
+from hung_ball import Ball
 from machines import Bead
 
 START = State(np.array([0.7]), np.array([0.2]))
@@ -179,3 +181,18 @@ def test_default_dt_and_integrator_are_those_of_the_machine():
     run = simulate(Slow(), duration=0.5)
     assert run.t.shape == (11,)
     same(run, simulate(Slow(), duration=0.5, dt=0.05, integrator=cordax.Zhai()), rtol=0, atol=0)
+
+
+def test_jitted_functions_share_what_a_first_trace_made():
+    """The formulation that `simulate` chooses is made once, here inside of the first trace."""
+    _constrained_formulation.cache_clear()
+    ball = Ball()
+    start = ball.default_state()
+
+    def end(scale):
+        run = lambda s: simulate(ball, s, dt=1e-2, duration=0.02, integrator="rk4", throw=False)
+        return jax.jit(lambda s: scale * run(s).q[-1])
+
+    once, twice = end(1.0), end(2.0)
+    for _ in range(3):
+        np.testing.assert_array_equal(2.0 * once(start), twice(start))

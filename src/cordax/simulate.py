@@ -126,8 +126,10 @@ def _default_formulation(machine: System, integrator: Integrator) -> Formulation
 
 @functools.cache
 def _constrained_formulation(index3: bool, x64: bool) -> Formulation:
-    """Made once per precision: making a module takes as long as a hundred steps."""
-    return Index3() if index3 else Baumgarte()
+    """Made once per precision: making a module takes as long as a hundred steps. Not within a
+    trace, even if the first call comes from one: its numbers would belong to that trace."""
+    with jax.ensure_compile_time_eval():
+        return Index3() if index3 else Baumgarte()
 
 
 def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:
