@@ -7,12 +7,16 @@ import numpy as np
 import pytest
 
 import cordax
+from cordax import Dynamics, Minimal
+from cordax.integrators import BY_NAME
+from cordax.reproduce.neck import figures
 from cordax.reproduce.neck import march as marching
 from cordax.reproduce.neck.claims import judge
 from cordax.reproduce.neck.experiments import Convergence, Limits, Study, Tried, order
 from cordax.reproduce.neck.limits import Predicted, with_choices
 from cordax.reproduce.neck.setup import controlled
 from cordax.reproduce.neck.tables import as_data, as_text
+from cordax.systems import Neck
 
 STEPS = 40
 
@@ -187,3 +191,13 @@ def test_order_from_the_smallest_steps_above_rounding():
     dt = np.array([4e-3, 2e-3, 1e-3, 5e-4])
     error = np.array([np.inf, 16e-8, 1e-8, 1e-13])
     assert order(Convergence(dt, error, 1e-6)) == pytest.approx(4.0)
+
+
+def test_every_scheme_that_fits_can_be_drawn():
+    dynamics = Dynamics(Neck.default(3), Minimal())
+    for name, method in BY_NAME.items():
+        try:
+            method().check(dynamics)
+        except ValueError:
+            continue
+        assert name in figures._SCHEME_STYLE

@@ -16,6 +16,7 @@ _SCHEME_STYLE = {
     "rosenbrock_2": (3, "P"),
     "implicit_midpoint": (6, "X"),
     "rk4": (0, "*"),
+    "generalised_alpha": (4, "h"),
 }
 
 
