@@ -23,9 +23,9 @@ import numpy as np
 
 import cordax
 from cordax.control import ComputedTorque, RaisedCosine
-from cordax.mechanics.tendons import RigidTendon
 from cordax.plot import plot_snapshots, plot_states
 from cordax.systems import Neck
+from cordax.systems.neck.tendons import RigidTendon
 
 cordax.enable_x64()
 

@@ -46,7 +46,7 @@ class Ball(System):
     def outputs(self, t, q, v, u, multipliers):
         return {"tension": 2.0 * self.lengths * multipliers}
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         return self.mass * self.gravity * q[1]
 
     def at_angle(self, angle, rate=0.0):

@@ -29,7 +29,7 @@ class Bead(LagrangianSystem):
     def inertial_weights(self):
         return jnp.stack([self.mass, self.mass])
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         return self.mass * self.gravity * self.height * jnp.sin(q[0])
 
     def dissipation(self, q, v):
@@ -65,7 +65,7 @@ class DoublePendulum(LagrangianSystem):
     def inertial_weights(self):
         return jnp.concatenate([self.masses, self.masses])
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         return -self.gravity * jnp.sum(self.masses * jnp.cumsum(self.lengths * jnp.cos(q)))
 
     def dissipation(self, q, v):

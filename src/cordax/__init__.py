@@ -1,7 +1,9 @@
 """cordax: differentiable simulation of machines that work by cables."""
 
+from ._moved import redirect_moved_modules as _redirect_moved_modules
 from ._xla import request_hoisting as _request_hoisting
 
+_redirect_moved_modules()
 _request_hoisting()  # before JAX runs anything
 
 from ._precision import enable_x64 as enable_x64  # noqa: E402

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ._checks import require
 from .mechanics import System
-from .mechanics.checks import require
 from .simulate import simulate
 from .trajectory import Trajectory
 

@@ -4,9 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from ._checks import known_values
 from ._precision import as_float_array
 from .mechanics import State, System
-from .mechanics.checks import known_values
 from .mechanics.constraints import position_on_constraints, velocity_on_constraints
 
 #: largest |Phi| and |dPhi/dt| of a state to start from

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+from ._checks import require, require_shape
 from ._precision import as_float_array
 from ._results import RESULTS
 from .formulations import Dynamics
 from .integrators import Diffrax, Integrator
 from .loops import each, loop
 from .mechanics import Controller, State
-from .mechanics.checks import require, require_shape
 from .mechanics.constraints import rank_margin
 from .trajectory import Trajectory
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ._checks import known_values, require, require_finite, require_known, require_shape
 from ._precision import as_float_array, warn_if_single
 from ._results import RESULTS
 from .consistency import check_start
@@ -21,7 +22,6 @@ from .formulations import Baumgarte, Dynamics, Formulation, Index3, Minimal
 from .integrators import BY_NAME, Integrator, Unilateral
 from .loops import ADJOINTS
 from .mechanics import Controller, State, System, as_controller
-from .mechanics.checks import known_values, require, require_finite, require_known, require_shape
 from .trajectory import Trajectory
 
 Adjoint = Literal["scan", "checkpointed", "forward"]

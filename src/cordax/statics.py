@@ -10,11 +10,11 @@ import optimistix as optx
 from jax import lax
 from jaxtyping import Array, Float
 
+from ._checks import require, require_known, require_shape
 from ._precision import as_float_array
 from .integrators import BY_NAME, Integrator
 from .math.newton import newton
 from .mechanics import State, System, as_controller
-from .mechanics.checks import require, require_known, require_shape
 from .mechanics.constraints import constraint_force
 
 

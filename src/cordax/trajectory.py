@@ -69,7 +69,7 @@ class Trajectory(eqx.Module):
     def energy(self) -> dict[str, Float[Array, " k"]]:
         """Kinetic, potential and total energy [J], shape (k,) each."""
         system = self._known_system("energy")
-        kinetic, potential = _energies(system, self.q, self.v)
+        kinetic, potential = _energies(system, self.t, self.q, self.v)
         return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
 
     def drift(self) -> Float[Array, " k"]:
@@ -188,8 +188,8 @@ class Trajectory(eqx.Module):
 
 
 @eqx.filter_jit
-def _energies(system: System, q, v):
-    return jax.vmap(system.kinetic_energy)(q, v), jax.vmap(system.potential_energy)(q)
+def _energies(system: System, t, q, v):
+    return jax.vmap(system.kinetic_energy)(q, v), jax.vmap(system.potential_energy)(t, q)
 
 
 _RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]

@@ -9,8 +9,8 @@ import pytest
 import cordax
 from cordax import State
 from cordax.control import ComputedTorque, MinimumTension, RaisedCosine, Sinusoid
-from cordax.mechanics.tendons import RigidTendon
 from cordax.systems import Neck
+from cordax.systems.neck.tendons import RigidTendon
 from systems.reference import AMPLITUDE, control_of, field, neck_of, relative
 
 # distribution and friction, which add up: each distribution, and all friction modes with one

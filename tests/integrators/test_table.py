@@ -68,7 +68,7 @@ def test_declarations(name):
 def march(integrator, system, state, dt, n, u):
     """`n` steps, a traced number: one compilation serves all. Also the largest |E - E0|."""
     dynamics = Dynamics(system, Minimal())
-    energy = lambda s: system.kinetic_energy(s.q, s.v) + system.potential_energy(s.q)
+    energy = lambda s: system.kinetic_energy(s.q, s.v) + system.potential_energy(0.0, s.q)
     first = energy(state)
 
     def body(i, c):
@@ -137,7 +137,7 @@ def oscillate(name, omega_dt, n):
     state, worst = march(
         BY_NAME[name](), system, system.default_state(), omega_dt / 2.0, n, rest_input
     )
-    energy = system.kinetic_energy(state.q, state.v) + system.potential_energy(state.q)
+    energy = system.kinetic_energy(state.q, state.v) + system.potential_energy(0.0, state.q)
     return float(energy) / 2.0, float(worst) / 2.0
 
 
@@ -230,17 +230,17 @@ _traces = 0
 class CountedBead(Bead):
     """Counts how often its equations are traced."""
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         global _traces
         _traces += 1
-        return super().potential_energy(q)
+        return super().potential_energy(t, q)
 
 
 class CountedPendulum(Pendulum):
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         global _traces
         _traces += 1
-        return super().potential_energy(q)
+        return super().potential_energy(t, q)
 
 
 def final_state(name, theta, dt=0.02):

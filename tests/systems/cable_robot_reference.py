@@ -14,9 +14,9 @@ from cordax.control import Pulses
 from cordax.mechanics.drives import ProgrammedLengths, ServoWinches, Winches
 from cordax.mechanics.exits import PointExit, PulleyExit, SwivelPulleyExit
 from cordax.mechanics.motion import Quintic, Reference
-from cordax.mechanics.natural import NaturalBody
-from cordax.mechanics.payload import Payload
 from cordax.systems.cable_robot import CableRobot
+from cordax.systems.cable_robot.natural import NaturalBody
+from cordax.systems.cable_robot.payload import Payload
 
 
 @cache

@@ -11,8 +11,8 @@ import numpy as np
 import cordax
 from cordax import Controller, State
 from cordax.control import ComputedTorque, MeanTension, MinimumTension, RaisedCosine, Sinusoid
-from cordax.mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from cordax.systems.neck import Bars, Neck, Springs
+from cordax.systems.neck.tendons import ElasticTendon, Motors, RigidTendon, Routing
 
 SCHEMES = {
     "rigid_explicit": (False, "explicit_euler"),

@@ -11,8 +11,8 @@ from cordax.math import rotations
 from cordax.mechanics.cables import ElasticCables
 from cordax.mechanics.drives import ProgrammedLengths
 from cordax.mechanics.exits import PointExit
-from cordax.mechanics.natural import NaturalBody
 from cordax.systems.cable_robot import CableRobot
+from cordax.systems.cable_robot.natural import NaturalBody
 
 MASS, CENTRE = 3.0, np.array([0.03, -0.02, 0.05])
 INERTIA = np.array([[0.05, 0.004, -0.003], [0.004, 0.07, 0.006], [-0.003, 0.006, 0.09]])

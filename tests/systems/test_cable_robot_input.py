@@ -10,8 +10,8 @@ from cordax import RK4, Baumgarte, GeneralisedAlpha, Index3, State, simulate
 from cordax.mechanics.drives import ProgrammedLengths, Winches
 from cordax.mechanics.exits import PointExit, PulleyExit, SwivelPulleyExit
 from cordax.mechanics.motion import Quintic
-from cordax.mechanics.natural import NaturalBody, box_inertia
 from cordax.systems.cable_robot import CableRobot
+from cordax.systems.cable_robot.natural import NaturalBody, box_inertia
 
 OPTIONS = {"dt": 1e-3, "duration": 2e-3}
 FOUR = np.zeros((4, 3))

@@ -11,7 +11,7 @@ from cable_robot_reference import errors, fields, parameters, picker_of, relativ
 from cordax import RESULTS, Baumgarte, Penalty, State, UdwadiaKalaba, simulate
 from cordax.math import linalg
 from cordax.mechanics.constraints import rank_margin
-from cordax.mechanics.payload import CROSSED, EQUAL, Payload
+from cordax.systems.cable_robot.payload import CROSSED, EQUAL, Payload
 
 DT = 1e-3  # 1e-8 m and 1e-3 N are met with room: 3e-11 m, 3e-6 N
 

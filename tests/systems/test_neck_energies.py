@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from cordax.systems.neck import Bars, Neck, Springs
+from cordax.systems.neck.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from systems.reference import relative
 
 
@@ -101,7 +101,7 @@ def test_force_derives_from_the_energy():
 
     @jax.jit
     def rates(q, v, u):
-        energy = lambda q, v: neck.kinetic_energy(q, v) + neck.potential_energy(q)
+        energy = lambda q, v: neck.kinetic_energy(q, v) + neck.potential_energy(0.0, q)
         a = neck.acceleration(0.0, q, v, u)
         change = jax.jvp(energy, (q, v), (v, a))[1]
         dissipated = 2.0 * neck.dissipation(q, v)

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from cordax.systems.neck import Bars, Neck, Springs
+from cordax.systems.neck.tendons import ElasticTendon, Motors, RigidTendon, Routing
 
 GOOD = {
     "bars": (Bars, {"width": 0.05, "diagonal": 0.1, "top_mass": 0.03, "diagonal_mass": 0.06}),

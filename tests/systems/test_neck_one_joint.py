@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax.mechanics.tendons import Motors, RigidTendon, Routing
 from cordax.systems.neck import Bars, Neck, Springs
+from cordax.systems.neck.tendons import Motors, RigidTendon, Routing
 
 b, L, m_t, m_d, k, rest, inertia, B, f_v, g = (
     0.05,

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.mechanics.tendons import RigidTendon
 from cordax.systems import Neck
+from cordax.systems.neck.tendons import RigidTendon
 
 ALPHA = np.array([0.5, -0.7, 0.9])
 DIAGONAL = np.array([0.1, 0.12, 0.09])

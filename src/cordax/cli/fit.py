@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from tyro.conf import Positional
 
+from .._checks import require
 from .._precision import as_float_array
 from ..control import RecordedInput
 from ..identify import Fit, Recording, identify
 from ..identify.parameters import Experiment, collect
 from ..io import read_csv
-from ..mechanics.checks import require
 from ..systems import Neck
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from .._precision import as_float_array
 from ..control import ComputedTorque, RaisedCosine
-from ..mechanics.tendons import ElasticTendon, RigidTendon
 from ..reproduce.neck.setup import DURATION, amplitude
 from ..simulate import simulate
 from ..systems import Neck
+from ..systems.neck.tendons import ElasticTendon, RigidTendon
 from ..trajectory import Trajectory
 from .timing import timed
 

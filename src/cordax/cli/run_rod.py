@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..integrators import BY_NAME
-from ..mechanics.rod_ends import End
 from ..simulate import simulate
 from ..systems import SplineRod
+from ..systems.rod.ends import End
 from ..trajectory import Trajectory
 from .timing import timed
 

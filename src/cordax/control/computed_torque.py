@@ -7,20 +7,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import require_known, require_positive
 from .._precision import float_field
 from ..math.linalg import matvec
 from ..mechanics import Controller, State
-from ..mechanics.checks import require_known, require_positive
-from ..mechanics.tendons import Motors
 from .references import Reference
 from .tension import MeanTension, TensionDistribution
+
+
+class TendonMotors(Protocol):
+    """Motors that wind tendons: rotor `inertia` [kg m^2], `travel` of the tendon [m/rad] and dry
+    friction [N m], shape (n_tendons,) each."""
+
+    inertia: Array
+    travel: Array
+
+    def friction_torque(self, rate) -> Array: ...
 
 
 class TendonDriven(Protocol):
     """What the controller must know of its machine."""
 
     @property
-    def motors(self) -> Motors: ...
+    def motors(self) -> TendonMotors: ...
     def split(self, x) -> tuple[Array, Array]: ...
     def joint_torque(self, alpha, rate, acceleration) -> Array: ...
     def length_derivatives(self, alpha) -> tuple[Array, Array]: ...

@@ -4,9 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import require, require_positive
 from .._precision import float_field
 from ..mechanics import Controller
-from ..mechanics.checks import require, require_positive
 from .references import Reference
 
 

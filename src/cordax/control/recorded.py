@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._checks import require, require_finite, require_known
 from .._precision import as_float_array
 from ..mechanics import Controller
-from ..mechanics.checks import require, require_finite, require_known
 
 
 class RecordedInput(Controller):

@@ -4,9 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import known_values, require, require_positive
 from .._precision import float_field
 from ..math.linalg import matmul, matvec, solve, vecmat
-from ..mechanics.checks import known_values, require, require_positive
 
 
 class TensionDistribution(eqx.Module):

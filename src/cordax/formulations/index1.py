@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import require_positive
 from .._precision import float_field
-from ..mechanics.checks import require_positive
 from ..mechanics.constraints import Stabilisation
 from .constrained import Constrained
 

@@ -2,10 +2,10 @@
 
 from jaxtyping import Array, Float
 
+from .._checks import require_positive
 from .._precision import float_field
 from ..math.linalg import gram, matvec, solve, vecmat
 from ..math.materialise import materialise
-from ..mechanics.checks import require_positive
 from .constrained import Constrained
 
 

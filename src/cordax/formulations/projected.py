@@ -2,8 +2,8 @@
 
 import equinox as eqx
 
+from .._checks import require
 from ..mechanics import State
-from ..mechanics.checks import require
 from ..mechanics.constraints import position_on_constraints, velocity_on_constraints
 from .constrained import Constrained
 from .index1 import Baumgarte

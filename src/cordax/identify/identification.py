@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from .._checks import known_values, require
 from ..formulations import Formulation
 from ..integrators import Diffrax, Integrator
 from ..mechanics import System
-from ..mechanics.checks import known_values, require
 from .first_order import FORWARD_LIMIT, first_order
 from .least_squares import levenberg_marquardt
 from .parameters import Experiment, Parameter, collect

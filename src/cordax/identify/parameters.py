@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._checks import known_values, require, require_known
 from .._precision import as_float_array
 from ..mechanics import System
-from ..mechanics.checks import known_values, require, require_known
 
 Transform = Literal["log", "linear"]
 

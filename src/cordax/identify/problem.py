@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import known_values, require, require_shape
 from ..formulations import Formulation
 from ..integrators import Integrator
-from ..mechanics.checks import known_values, require, require_shape
 from ..simulate import simulate
 from ..trajectory import Trajectory
 from .parameters import Experiment, ParameterSet, Recipe

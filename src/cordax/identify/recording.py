@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._checks import require, require_shape
 from .._precision import as_float_array
-from ..mechanics.checks import require, require_shape
 from ..trajectory import Trajectory
 
 

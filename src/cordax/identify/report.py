@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .._checks import require, require_known
 from ..mechanics import System
-from ..mechanics.checks import require, require_known
 from ..trajectory import Trajectory
 from .parameters import Experiment, ParameterSet
 from .recording import Recording

@@ -6,10 +6,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._checks import known_values, require
 from .._precision import float_field
 from ..math.newton import Correction, newton
 from ..mechanics import State
-from ..mechanics.checks import known_values, require
 from ..mechanics.constraints import constraint_force
 from .base import Integrator, Step, linearisation_is_exact
 

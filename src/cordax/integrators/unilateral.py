@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._checks import require
 from ..formulations import Baumgarte, Dynamics
 from ..math.complementarity import active_set, masked_solve
 from ..math.linalg import matmul, matvec
 from ..mechanics import State
-from ..mechanics.checks import require
 from .base import Integrator, Step
 from .events import Events
 from .rk4 import RK4

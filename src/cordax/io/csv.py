@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .._checks import require, require_known
 from .._files import replacing
 from ..identify.recording import Recording
-from ..mechanics.checks import require, require_known
 from ..trajectory import Trajectory
 
 TIME = "time"

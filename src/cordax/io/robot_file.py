@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks import require_known
 from ..control import Pulses
 from ..formulations import Formulation
 from ..integrators import BY_NAME, Integrator, Unilateral
 from ..mechanics import State
-from ..mechanics.checks import require_known
 from ..simulate import simulate
 from ..systems import CableRobot
 from ..trajectory import Trajectory

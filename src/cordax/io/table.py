@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..mechanics.checks import require
+from .._checks import require
 
 _REQUIRED: Any = object()
 

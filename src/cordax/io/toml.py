@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import formulations
+from .._checks import require
 from ..integrators import BY_NAME
 from ..mechanics import State
-from ..mechanics.checks import require
 from ..systems import CableRobot
 from .robot_file import RobotFile
 from .table import Table

@@ -4,10 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._checks import require, require_positive
 from ..consistency import consistent
 from ..control import MeanTension, Quintic, Reference
 from ..mechanics import State
-from ..mechanics.checks import require, require_positive
 from ..mechanics.drives import Drive
 from ..mechanics.exits import Exit
 from ..statics import equilibrium

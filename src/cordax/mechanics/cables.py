@@ -6,9 +6,9 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
+from .._checks import require_positive
 from .._precision import float_field
 from ..math.smooth import ramp, ramp_integral
-from .checks import require_positive
 
 
 class Cables(eqx.Module):

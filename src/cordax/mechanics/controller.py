@@ -3,8 +3,8 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._checks import require, require_shape
 from .._precision import as_float_array
-from .checks import require, require_shape
 from .state import State
 from .system import System
 

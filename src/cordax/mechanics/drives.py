@@ -8,8 +8,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import require_positive, require_shape
 from .._precision import float_field
-from .checks import require_positive, require_shape
 from .motion import Reference, as_reference
 
 

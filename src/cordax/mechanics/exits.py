@@ -11,9 +11,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import require_positive, require_shape
 from .._precision import float_field
 from ..math.safe import safe_norm, safe_sqrt
-from .checks import require_positive, require_shape
 from .motion import Reference, as_reference
 
 

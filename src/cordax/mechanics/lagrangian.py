@@ -82,7 +82,11 @@ class LagrangianSystem(System):
 
     def force(self, t, q, v, u):
         f = self.velocity_force(q, v) + self.applied_force(t, q, v, u)
-        return f - jax.grad(self.potential_energy)(q) - jax.grad(self.dissipation, argnums=1)(q, v)
+        return (
+            f
+            - jax.grad(self.potential_energy, argnums=1)(t, q)
+            - jax.grad(self.dissipation, argnums=1)(q, v)
+        )
 
     def linearise(self, t, q, v, u):
         """As in `System`, with what is known of the structure of the velocity terms.
@@ -107,7 +111,9 @@ class LagrangianSystem(System):
         load = materialise(self._weigh(a0))
 
         def conservative(q):
-            pull = lambda q: _inner(load, self.inertial_coordinates(q)) + self.potential_energy(q)
+            pull = lambda q: (
+                _inner(load, self.inertial_coordinates(q)) + self.potential_energy(t, q)
+            )
             gradient = jax.grad(pull)(q)
             return gradient, gradient
 

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import known_values, require, require_shape
 from .._precision import as_float_array, float_field
-from .checks import known_values, require, require_shape
 
 
 class Reference(eqx.Module):

@@ -186,8 +186,9 @@ class System(eqx.Module):
         """[J]"""
         return 0.5 * jnp.dot(v, self.momentum(q, v))
 
-    def potential_energy(self, q):
-        """[J]; zero unless the machine defines one."""
+    def potential_energy(self, t, q):
+        """[J] at time `t` [s], on which moving supports and wound lengths may depend; zero unless the
+        machine defines one."""
         return jnp.zeros((), q.dtype)
 
     def valid(self, t, q, v):

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from .._checks import require, require_known
 from .._files import replacing
 from ..mechanics import Scene
-from ..mechanics.checks import require, require_known
 from ..trajectory import Trajectory
 from .scene import (
     bounds,

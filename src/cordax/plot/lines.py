@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..mechanics.checks import require_known
+from .._checks import require_known
 from ..trajectory import Trajectory
 from .style import COLOURS, COMPONENTS, FONT, label
 

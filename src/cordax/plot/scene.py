@@ -15,8 +15,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from .._checks import require, require_shape
 from ..mechanics import Scene, System
-from ..mechanics.checks import require, require_shape
 from ..trajectory import Trajectory
 from .style import (
     COLOURED_BY,

@@ -3,15 +3,10 @@
 from ..mechanics.cables import ElasticCables, RigidCables
 from ..mechanics.drives import ProgrammedLengths, ServoWinches, Winches
 from ..mechanics.exits import CarriageExit, PointExit, PulleyExit, SwivelPulleyExit
-from ..mechanics.natural import NaturalBody, box_inertia
-from ..mechanics.obstacles import Cylinder, Plane, Sphere
-from ..mechanics.rod_ends import End
-from .cable_robot import CableRobot
-from .harness import Harness, Joint
-from .neck import Bars, Neck, Springs
+from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia
+from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
 from .oscillator import Oscillator, Pendulum
-from .plastic_flow import PlasticFlow
-from .spline_rod import SplineRod
+from .rod import Cylinder, End, Harness, Joint, Plane, PlasticFlow, Sphere, SplineRod
 
 __all__ = [
     "Bars",
@@ -19,12 +14,15 @@ __all__ = [
     "CarriageExit",
     "Cylinder",
     "ElasticCables",
+    "ElasticTendon",
     "End",
     "Harness",
     "Joint",
+    "Motors",
     "NaturalBody",
     "Neck",
     "Oscillator",
+    "Payload",
     "Pendulum",
     "Plane",
     "PlasticFlow",
@@ -32,6 +30,8 @@ __all__ = [
     "ProgrammedLengths",
     "PulleyExit",
     "RigidCables",
+    "RigidTendon",
+    "Routing",
     "ServoWinches",
     "Sphere",
     "SplineRod",

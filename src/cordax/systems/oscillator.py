@@ -2,9 +2,9 @@
 
 import jax.numpy as jnp
 
+from .._checks import known_values, require_positive
 from .._precision import float_field
 from ..mechanics import LagrangianSystem, Scene, State
-from ..mechanics.checks import known_values, require_positive
 
 
 class Oscillator(LagrangianSystem):
@@ -38,7 +38,7 @@ class Oscillator(LagrangianSystem):
     def inertial_weights(self):
         return self.mass[None]
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         return 0.5 * self.stiffness * q[0] ** 2
 
     def dissipation(self, q, v):
@@ -81,7 +81,7 @@ class Pendulum(LagrangianSystem):
     def inertial_weights(self):
         return jnp.stack([self.mass, self.mass])
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         return -self.mass * self.gravity * self.length * jnp.cos(q[0])
 
     def applied_force(self, t, q, v, u):

@@ -14,9 +14,9 @@ from ...formulations import Baumgarte, Projected, UdwadiaKalaba
 from ...io import RobotFile
 from ...math.rotations import matrix
 from ...mechanics import State
-from ...mechanics.payload import EQUAL, Payload
 from ...simulate import simulate
 from ...statics import modes
+from ...systems.cable_robot.payload import EQUAL, Payload
 from ...trajectory import Trajectory
 from .setup import (
     PENALTY,

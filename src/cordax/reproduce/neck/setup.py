@@ -6,8 +6,8 @@ import numpy as np
 
 from ...control import ComputedTorque, RaisedCosine
 from ...mechanics import State
-from ...mechanics.tendons import ElasticTendon, RigidTendon
 from ...systems import Neck
+from ...systems.neck.tendons import ElasticTendon, RigidTendon
 
 Tendons = Literal["elastic", "rigid"]
 

@@ -128,4 +128,4 @@ def _controls(rod: SplineRod, q):
 
 @eqx.filter_jit
 def _potentials(rod: SplineRod, q):
-    return jax.lax.map(rod.potential_energy, q)
+    return jax.lax.map(lambda q: rod.potential_energy(0.0, q), q)

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..math import bsplines
-from ..math.materialise import materialise
-from ..mechanics.checks import require
+from ..._checks import require
+from ...math import bsplines
+from ...math.materialise import materialise
 
 
 class Local(NamedTuple):

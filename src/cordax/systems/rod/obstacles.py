@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._precision import float_field
-from ..math.safe import safe_norm
-from ..math.smooth import ramp, ramp_integral
-from .checks import require_positive, require_shape
+from ..._checks import require_positive, require_shape
+from ..._precision import float_field
+from ...math.safe import safe_norm
+from ...math.smooth import ramp, ramp_integral
 
 
 class Obstacle(eqx.Module):

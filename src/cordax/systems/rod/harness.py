@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..mechanics import Scene, State, System
-from ..mechanics.checks import require
-from ..mechanics.constraints import ConstraintTerms
+from ..._checks import require
+from ...mechanics import Scene, State, System
+from ...mechanics.constraints import ConstraintTerms
 from .spline_rod import SplineRod
 
 Side = Literal["left", "right"]
@@ -111,8 +111,10 @@ class Harness(System):
         phi, rate = jax.jvp(lambda q: self.constraint(t, q), (q,), (v,))
         return ConstraintTerms(phi, J, rate, jnp.zeros_like(phi))
 
-    def potential_energy(self, q):
-        return sum(rod.potential_energy(p) for rod, p in zip(self.rods, self.parts(q), strict=True))
+    def potential_energy(self, t, q):
+        return sum(
+            rod.potential_energy(t, p) for rod, p in zip(self.rods, self.parts(q), strict=True)
+        )
 
     def default_state(self):
         states = [rod.default_state() for rod in self.rods]

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..mechanics.natural import NaturalBody
+from .natural import NaturalBody
 
 #: corners of the faces of a cube of edge 2, each closed, shape (6, 5, 3)
 _CUBE = np.array(

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
-from ..mechanics import Scene
+from ...mechanics import Scene
 
 if TYPE_CHECKING:
     from .neck import Neck

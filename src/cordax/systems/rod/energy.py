@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..math.materialise import materialise
-from .spline_rod_quadrature import Local, Quadrature
+from ...math.materialise import materialise
+from .quadrature import Local, Quadrature
 
 
 class Stiffness(NamedTuple):

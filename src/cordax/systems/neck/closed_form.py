@@ -21,11 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..math.linalg import gram, matmul, matvec, solve, vecmat
-from ..math.materialise import materialise
-from ..math.trigonometry import sincos
-from ..mechanics.system import DenseLinearisation, Linearisation
-from ..mechanics.tendon_linearisation import TendonLinearisation
+from ...math.linalg import gram, matmul, matvec, solve, vecmat
+from ...math.materialise import materialise
+from ...math.trigonometry import sincos
+from ...mechanics.system import DenseLinearisation, Linearisation
+from .tendon_linearisation import TendonLinearisation
 
 if TYPE_CHECKING:
     from .neck import Neck

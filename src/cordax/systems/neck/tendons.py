@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._precision import float_field
-from .checks import known_values, require, require_known, require_positive, require_shape
+from ..._checks import known_values, require, require_known, require_positive, require_shape
+from ..._precision import float_field
 
 
 class ElasticTendon(eqx.Module):

@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..math.linalg import gram, matvec, solve, vecmat
-from ..math.materialise import materialise
-from .system import Linearisation
+from ...math.linalg import gram, matvec, solve, vecmat
+from ...math.materialise import materialise
+from ...mechanics.system import Linearisation
 
 
 class TendonLinearisation(Linearisation):

@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..math.linalg import inverse3, matvec, solve
-from ..math.materialise import materialise
-from ..mechanics.constraints import ConstraintTerms, Stabilisation, solve_active
-from ..mechanics.natural import PAIRS, NaturalBody, axes, rigidity
+from ...math.linalg import inverse3, matvec, solve
+from ...math.materialise import materialise
+from ...mechanics.constraints import ConstraintTerms, Stabilisation, solve_active
+from .natural import PAIRS, NaturalBody, axes, rigidity
 
 _ROWS, _COLUMNS = (np.array(side) for side in zip(*PAIRS, strict=True))
 

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._precision import as_float_array, float_field
-from ..math.safe import safe_norm
-from ..mechanics import Controller
-from ..mechanics.checks import known_values, require, require_positive, require_shape
-from . import spline_rod_energy as elastic
+from ..._checks import known_values, require, require_positive, require_shape
+from ..._precision import as_float_array, float_field
+from ...math.safe import safe_norm
+from ...mechanics import Controller
+from . import energy as elastic
 from .spline_rod import SplineRod
 
 

@@ -13,19 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._precision import as_float_array, float_field
-from ..math import bsplines
-from ..math.linalg import matvec
-from ..math.materialise import materialise
-from ..mechanics import Scene, State, System
-from ..mechanics.checks import known_values, require, require_positive, require_shape
-from ..mechanics.obstacles import Obstacle
-from ..mechanics.rod_ends import End
-from . import spline_rod_energy as elastic
-from . import spline_rod_stiffness as stiffness
-from .spline_rod_layout import Layout, layout
-from .spline_rod_linearisation import RodLinearisation
-from .spline_rod_quadrature import Local, Quadrature, Spans, check_rule, quadrature
+from ..._checks import known_values, require, require_positive, require_shape
+from ..._precision import as_float_array, float_field
+from ...math import bsplines
+from ...math.linalg import matvec
+from ...math.materialise import materialise
+from ...mechanics import Scene, State, System
+from . import energy as elastic
+from . import stiffness
+from .ends import End
+from .layout import Layout, layout
+from .linearisation import RodLinearisation
+from .obstacles import Obstacle
+from .quadrature import Local, Quadrature, Spans, check_rule, quadrature
 
 
 class SplineRod(System):
@@ -205,15 +205,15 @@ class SplineRod(System):
             * bsplines.integrals(self.control_points)
         )
 
-    def potential_energy(self, q):
-        P = self.control(jnp.zeros((), q.dtype), q)
+    def potential_energy(self, t, q):
+        P = self.control(t, q)
         e = self.elastic_energy(P)
         total = e.stretch + e.torsion + e.bending + jnp.sum(self.weight() * P[2])
         r = self.points.positions(P).reshape(3, -1)
         for o in self.obstacles:
             pressed = o.energy(r, 0.5 * self.diameter)
             total = total + self.span * jnp.sum(self.points.weights.reshape(-1) * pressed)
-        return total + self.springs_energy(jnp.zeros((), q.dtype), P)
+        return total + self.springs_energy(t, P)
 
     def control_forces(self, t, q, v, u) -> Float[Array, "4 n"]:
         """Generalised forces on all control points, held ones included."""

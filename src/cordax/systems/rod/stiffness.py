@@ -6,9 +6,9 @@ is a sum over spans: the stiffness is a chain of 16 x 16 matrices."""
 import jax
 import jax.numpy as jnp
 
-from ..math.materialise import materialise
-from .spline_rod_energy import Stiffness, cross, dot
-from .spline_rod_quadrature import Local, Spans
+from ...math.materialise import materialise
+from .energy import Stiffness, cross, dot
+from .quadrature import Local, Spans
 
 
 def second_derivatives(at: Local, H: Stiffness, rest):

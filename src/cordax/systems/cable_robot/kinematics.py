@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import optimistix as optx
 
-from .._precision import as_float_array
-from ..math import rotations
-from ..mechanics import State
-from ..mechanics.checks import require, require_shape
-from ..mechanics.motion import Reference
+from ..._checks import require, require_shape
+from ..._precision import as_float_array
+from ...math import rotations
+from ...mechanics import State
+from ...mechanics.motion import Reference
 
 
 class WinchReference(Reference):

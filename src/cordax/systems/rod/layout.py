@@ -6,7 +6,7 @@ from functools import lru_cache
 import jax.numpy as jnp
 import numpy as np
 
-from ..math import bsplines
+from ...math import bsplines
 
 Held = tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]
 

@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._precision import float_field
-from .checks import require_known
+from ..._checks import require_known
+from ..._precision import float_field
 from .natural import NaturalBody, axes
 
 #: columns of the carrier's and of the payload's X whose products keep their orientation: crossed

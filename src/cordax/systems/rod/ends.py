@@ -4,9 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._precision import float_field
-from .checks import require, require_positive, require_shape
-from .motion import Constant, Reference, as_reference
+from ..._checks import require, require_positive, require_shape
+from ..._precision import float_field
+from ...mechanics.motion import Constant, Reference, as_reference
 
 
 def _optional_reference(x) -> Reference | None:

@@ -7,12 +7,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..math import bsplines
-from ..math.chain import ChainFactor, factor_chain
-from ..math.materialise import materialise
-from ..mechanics import Linearisation
-from .spline_rod_layout import Layout
-from .spline_rod_quadrature import overlap, span_gram
+from ...math import bsplines
+from ...math.chain import ChainFactor, factor_chain
+from ...math.materialise import materialise
+from ...mechanics import Linearisation
+from .layout import Layout
+from .quadrature import overlap, span_gram
 
 Spans = Float[Array, "4 4 4 4 s"]
 

@@ -22,21 +22,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._precision import as_float_array, float_field
-from ..math.linalg import matvec
-from ..math.materialise import materialise
-from ..math.trigonometry import sincos
-from ..mechanics import LagrangianSystem, State
-from ..mechanics.checks import (
+from ..._checks import (
     known_values,
     require,
     require_finite,
     require_positive,
     require_shape,
 )
-from ..mechanics.tendons import ElasticTendon, Motors, RigidTendon, Routing
-from . import neck_closed_form as closed
-from .neck_geometry import geometry
+from ..._precision import as_float_array, float_field
+from ...math.linalg import matvec
+from ...math.materialise import materialise
+from ...math.trigonometry import sincos
+from ...mechanics import LagrangianSystem, State
+from . import closed_form as closed
+from .geometry import geometry
+from .tendons import ElasticTendon, Motors, RigidTendon, Routing
 
 #: a tendon pushes when its tension is below minus this [N]: beyond the rounding of a length times a
 #: stiffness, below anything that matters
@@ -252,7 +252,7 @@ class Neck(LagrangianSystem):
             "motors": jnp.broadcast_to(self.motors.inertia, (self.n_tendons,)),
         }
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         alpha, _ = self.split(q)
         top, ad, bc = self.centres(alpha)
         h, s = self.joint_shape(alpha)

@@ -13,21 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._precision import as_float_array, float_field
-from ..math import rotations
-from ..math.linalg import matmul
-from ..mechanics import Scene, State, System
-from ..mechanics.cables import Cables, RigidCables
-from ..mechanics.checks import require, require_positive, require_shape
-from ..mechanics.constraints import ConstraintTerms
-from ..mechanics.drives import Drive
-from ..mechanics.exits import Exit, PulleyExit, SwivelPulleyExit
-from ..mechanics.motion import Reference, as_reference
-from ..mechanics.natural import NaturalBody, point_force, torque_force
-from ..mechanics.payload import Payload
-from . import cable_robot_kinematics as kinematics
-from . import cable_robot_shape as shape
-from . import cable_robot_solve as structured
+from ..._checks import require, require_positive, require_shape
+from ..._precision import as_float_array, float_field
+from ...math import rotations
+from ...math.linalg import matmul
+from ...mechanics import Scene, State, System
+from ...mechanics.cables import Cables, RigidCables
+from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.drives import Drive
+from ...mechanics.exits import Exit, PulleyExit, SwivelPulleyExit
+from ...mechanics.motion import Reference, as_reference
+from . import kinematics, shape
+from . import solve as structured
+from .natural import NaturalBody, point_force, torque_force
+from .payload import Payload
 
 
 class CableRobot(System):
@@ -210,7 +209,7 @@ class CableRobot(System):
             return super().constrained_acceleration(t, q, v, u, stabilisation)
         return structured.acceleration(self, self._constants(), t, q, v, u, stabilisation)
 
-    def potential_energy(self, q):
+    def potential_energy(self, t, q):
         c, parts = self._constants(), self.split(q)
         height = c.platform.centre @ parts.platform.reshape(4, 3)[:, 2]
         energy = self.platform.mass * self.gravity * height
@@ -219,8 +218,8 @@ class CableRobot(System):
             energy = energy + self.payload.body.mass * self.gravity * height
         if not self.cables.rigid:
             b = c.attachments @ parts.platform.reshape(4, 3)
-            L = self.exits.length(0.0, b, parts.exits)
-            energy = energy + jnp.sum(self.cables.energy(L - self.drives.length(0.0, parts.drives)))
+            L = self.exits.length(t, b, parts.exits)
+            energy = energy + jnp.sum(self.cables.energy(L - self.drives.length(t, parts.drives)))
         return energy
 
     def valid(self, t, q, v):

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._precision import float_field
-from ..math.linalg import inverse3
-from .checks import known_values, require, require_finite, require_positive, require_shape
+from ..._checks import known_values, require, require_finite, require_positive, require_shape
+from ..._precision import float_field
+from ...math.linalg import inverse3
 
 
 class NaturalBody(eqx.Module):
