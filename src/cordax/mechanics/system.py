@@ -187,7 +187,7 @@ class System(eqx.Module):
         return 0.5 * jnp.dot(v, self.momentum(q, v))
 
     def potential_energy(self, t, q):
-        """[J] at time `t` [s], on which moving supports and wound lengths may depend; zero unless the
+        """[J] at time `t` [s], which matters to moving supports and wound lengths; zero unless the
         machine defines one."""
         return jnp.zeros((), q.dtype)
 

@@ -13,7 +13,7 @@ cos x)`, Theta_j = alpha_1 + ... + alpha_j and mid_j = Theta_{j-1} + alpha_j/2,
     P_j = P_{j-1} + h_j n(mid_j)                                         centre of top bar j
     P_{j-1} + (h_j + s_j)/2 n(mid_j),  P_{j-1} + (h_j - s_j)/2 n(mid_j)  centres of the diagonals
 
-This file says what the neck is, by its energies; `neck_closed_form` holds the same equations
+This file says what the neck is, by its energies; `closed_form` holds the same equations
 written out for speed."""
 
 import equinox as eqx
