@@ -21,10 +21,10 @@ _OWN_CACHE = "CORDAX_TEST_CACHE" not in os.environ
 if _OWN_CACHE:
     os.environ["CORDAX_TEST_CACHE"] = tempfile.mkdtemp(prefix="cordax-tests-")
 
-import jax
-import pytest
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
-import cordax
+import cordax  # noqa: E402
 
 cordax.enable_x64()
 cordax.enable_cache(os.environ["CORDAX_TEST_CACHE"])
