@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import cordax
-from cordax.identify import Recording, identify
+from cordax import Recording, identify
 from cordax.systems import Neck
 
 SIGMA = 1e-4  # [rad]

@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import cordax
-from cordax.identify import Recording, identify
+from cordax import Recording, identify
 from cordax.plot import plot_fit
 from cordax.systems import Neck
 

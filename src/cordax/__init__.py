@@ -13,6 +13,7 @@ from ._xla import enable_cache as enable_cache  # noqa: E402
 from ._xla import hoisting_active as hoisting_active  # noqa: E402
 from .batch import simulate_batch as simulate_batch  # noqa: E402
 from .consistency import consistent as consistent  # noqa: E402
+from .experiment import Experiment as Experiment  # noqa: E402
 from .formulations import Baumgarte as Baumgarte  # noqa: E402
 from .formulations import Dynamics as Dynamics  # noqa: E402
 from .formulations import Formulation as Formulation  # noqa: E402
@@ -21,10 +22,8 @@ from .formulations import Minimal as Minimal  # noqa: E402
 from .formulations import Penalty as Penalty  # noqa: E402
 from .formulations import Projected as Projected  # noqa: E402
 from .formulations import UdwadiaKalaba as UdwadiaKalaba  # noqa: E402
-from .identify import Fit as Fit  # noqa: E402
-from .identify import Parameter as Parameter  # noqa: E402
-from .identify import Recording as Recording  # noqa: E402
-from .identify import identify as identify  # noqa: E402
+from .identification import Fit as Fit  # noqa: E402
+from .identification import identify as identify  # noqa: E402
 from .integrators import RK4 as RK4  # noqa: E402
 from .integrators import Diffrax as Diffrax  # noqa: E402
 from .integrators import ExplicitEuler as ExplicitEuler  # noqa: E402
@@ -45,6 +44,8 @@ from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
 from .mechanics import Scene as Scene  # noqa: E402
 from .mechanics import State as State  # noqa: E402
 from .mechanics import System as System  # noqa: E402
+from .parameters import Parameter as Parameter  # noqa: E402
+from .recording import Recording as Recording  # noqa: E402
 from .simulate import SimulationError as SimulationError  # noqa: E402
 from .simulate import simulate as simulate  # noqa: E402
 from .statics import equilibrium as equilibrium  # noqa: E402

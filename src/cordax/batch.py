@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._checks import require
+from .experiment import Experiment
 from .mechanics import System
 from .simulate import simulate
 from .trajectory import Trajectory
@@ -30,7 +31,7 @@ def simulate_batch(
     **Arguments:**
 
     - `build`: from one row of parameters to a machine, or to `(machine, state0)`, or to `(machine,
-      state0, control)`.
+      state0, control)`, or to an `Experiment`, whose settings other options replace.
     - `parameters`: a pytree of arrays with a common leading axis, the batch.
     - `chunk`: members advanced together in one compiled loop; small enough for the cache, large
       enough for vector units.
@@ -99,6 +100,8 @@ def _rows(parameters, start: int, count: int):
 def _simulate_rows(build, parameters, options) -> Trajectory:
     def one(row):
         built = build(row)
+        if isinstance(built, Experiment):
+            return _without_system(_simulate_experiment(built, dict(options)))
         system, state0, *rest = built if isinstance(built, tuple) else (built, None)
         require(
             isinstance(system, System),
@@ -109,7 +112,15 @@ def _simulate_rows(build, parameters, options) -> Trajectory:
         keywords = dict(options)
         if rest:
             keywords["control"] = rest[0]
-        trajectory = simulate(system, state0, **keywords)
-        return eqx.tree_at(lambda t: t.system, trajectory, None)
+        return _without_system(simulate(system, state0, **keywords))
 
     return jax.vmap(one)(parameters)
+
+
+def _without_system(trajectory: Trajectory) -> Trajectory:
+    return eqx.tree_at(lambda t: t.system, trajectory, None)
+
+
+def _simulate_experiment(experiment: Experiment, options: dict) -> Trajectory:
+    how = {name: options.pop(name) for name in ("adjoint", "throw", "progress") if name in options}
+    return simulate(experiment.replace(**options), **how)

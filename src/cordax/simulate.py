@@ -18,6 +18,7 @@ from ._precision import as_float_array, warn_if_single
 from ._results import RESULTS
 from .consistency import check_start
 from .engine import GOOD, Run, advance, join
+from .experiment import Experiment
 from .formulations import Baumgarte, Dynamics, Formulation, Index3, Minimal
 from .integrators import BY_NAME, Integrator, Unilateral
 from .loops import ADJOINTS
@@ -36,7 +37,7 @@ class SimulationError(RuntimeError):
 
 
 def simulate(
-    system: System | Sequence[tuple[System, float]],
+    system: System | Experiment | Sequence[tuple[System, float]],
     state0: State | None = None,
     *,
     duration: float | None = None,
@@ -57,7 +58,7 @@ def simulate(
     - `system`: the machine, or a list of phases `[(system_a, t_switch), (system_b, t_end)]` with
       times [s]; a phase after the first may be a function from the state at the switch to the
       machine (`robot.pick`). Where constraints are new, velocities jump so that momentum is
-      conserved.
+      conserved. Or an `Experiment`, which has all of these but `adjoint`, `throw` and `progress`.
     - `state0`: the start; the machine's `default_state()` if not given.
     - `duration`: simulated time [s], a whole number of steps; not given with phases.
     - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step
@@ -77,6 +78,18 @@ def simulate(
 
     Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
     call, does not recompile."""
+    if isinstance(system, Experiment):
+        given = {
+            "state0": state0,
+            "duration": duration,
+            "dt": dt,
+            "integrator": integrator,
+            "formulation": formulation,
+            "control": control,
+        }
+        _refuse({name: x for name, x in given.items() if x is not None})
+        options = {"adjoint": adjoint, "throw": throw, "progress": progress}
+        return simulate(**system.arguments(), **options)
     phases = _phases(system, duration, t0)
     machine = phases[0][0]
     dt = machine.default_dt if dt is None else dt
@@ -115,6 +128,11 @@ def simulate(
         time = end
     trajectory = parts[0] if len(parts) == 1 else join(parts)
     return _raise_failure(trajectory, dt, integrator) if throw else trajectory
+
+
+def _refuse(given: dict) -> None:
+    expected = "nothing beside an Experiment, which has it: change that with replace(...)"
+    require(not given, ", ".join(given), "a value", expected)
 
 
 def _default_formulation(machine: System, integrator: Integrator) -> Formulation:

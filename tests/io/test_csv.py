@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax.identify import Recording
+from cordax import Recording
 from cordax.io import read_csv, write_csv
 from cordax.systems import Pendulum
 

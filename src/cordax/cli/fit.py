@@ -14,9 +14,11 @@ from tyro.conf import Positional
 from .._checks import require
 from .._precision import as_float_array
 from ..control import RecordedInput
-from ..identify import Fit, Recording, identify
-from ..identify.parameters import Experiment, collect
+from ..experiment import Experiment
+from ..identification import Fit, identify
 from ..io import read_csv
+from ..parameters import collect
+from ..recording import Recording
 from ..systems import Neck
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._checks import require, require_known
 from .._files import replacing
-from ..identify.recording import Recording
+from ..recording import Recording
 from ..trajectory import Trajectory
 
 TIME = "time"

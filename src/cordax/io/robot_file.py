@@ -6,6 +6,7 @@ import numpy as np
 
 from .._checks import require_known
 from ..control import Pulses
+from ..experiment import Experiment
 from ..formulations import Formulation
 from ..integrators import BY_NAME, Integrator, Unilateral
 from ..mechanics import State
@@ -53,20 +54,23 @@ class RobotFile(NamedTuple):
     @property
     def phases(self) -> list[tuple[Any, float]]:
         """As `simulate` takes them: the robot, then what each switch makes of it."""
-        inside = [(t, what) for t, what in self.switches if t < self.duration]
-        ends = [*(t for t, _ in inside), self.duration]
-        machines = [self.robot, *(getattr(self.robot, what) for _, what in inside)]
-        return list(zip(machines, ends, strict=True))
+        return self.experiment.phases
 
-    def simulate(self, **options) -> Trajectory:
-        """Run it; `options` are further arguments of `cordax.simulate`."""
-        return simulate(
-            self.phases,
+    @property
+    def experiment(self) -> Experiment:
+        """The robot, its start, its inputs and the run, as `simulate` and `identify` take them."""
+        return Experiment(
+            self.robot,
             self.start,
+            self.control,
+            duration=self.duration,
             dt=self.dt,
-            save_every=self.save_every,
             integrator=self.method,
             formulation=self.formulation,
-            control=self.control,
-            **options,
+            save_every=self.save_every,
+            switches=self.switches,
         )
+
+    def simulate(self, **options) -> Trajectory:
+        """Run it; `options` are `adjoint`, `throw` and `progress` of `cordax.simulate`."""
+        return simulate(self.experiment, **options)

@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..identify import Fit
-from ..identify.recording import observe
+from ..identification import Fit
+from ..recording import observe
 from .lines import by_kind, pretty
 from .style import COLOURS, FONT, label
 

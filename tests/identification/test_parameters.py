@@ -4,9 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import State
-from cordax.identify import Parameter
-from cordax.identify.parameters import Experiment, collect
+from cordax import Experiment, Parameter, State
+from cordax.parameters import collect
 from cordax.systems import Neck
 
 NECK = Neck.default(3)

@@ -1,4 +1,4 @@
-"""What is fitted: named numbers of an experiment, and the coordinates of the search."""
+"""Named numbers of an experiment, to be fitted or varied, and the coordinates of a search."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,32 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import known_values, require, require_known
-from .._precision import as_float_array
-from ..mechanics import System
+from ._checks import known_values, require, require_known
+from ._precision import as_float_array
+from .experiment import Experiment
 
 Transform = Literal["log", "linear"]
-
-
-class Recipe(eqx.Module):
-    """A function that is no pytree leaf, so that `vmap` may return what holds it."""
-
-    function: Callable[..., Any] = eqx.field(static=True)
-
-    def __call__(self, *arguments):
-        return self.function(*arguments)
-
-
-def _wrapped(x):
-    return Recipe(x) if callable(x) and not isinstance(x, eqx.Module) else x
-
-
-class Experiment(eqx.Module):
-    """A machine with its start and its inputs, as given to `identify`: where parameters live."""
-
-    system: System
-    state0: Any = eqx.field(converter=_wrapped, default=None)
-    control: Any = eqx.field(converter=_wrapped, default=None)
 
 
 class Parameter(eqx.Module):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax.identify import Recording
-from cordax.identify.recording import grid, observe
+from cordax import Recording
+from cordax.identification.grid import grid
+from cordax.recording import observe
 from cordax.systems import Neck
 
 

@@ -1,6 +1,5 @@
 """From search coordinates to residuals and their Jacobian."""
 
-import inspect
 from typing import Any
 
 import equinox as eqx
@@ -9,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import known_values, require, require_shape
-from ..formulations import Formulation
-from ..integrators import Integrator
+from ..experiment import Experiment
+from ..parameters import ParameterSet
+from ..recording import Recording, observe
 from ..simulate import simulate
 from ..trajectory import Trajectory
-from .parameters import Experiment, ParameterSet, Recipe
-from .recording import Grid, Recording, observe
+from .grid import Grid
 
 
 class Problem(eqx.Module):
@@ -29,30 +28,17 @@ class Problem(eqx.Module):
     values: dict[str, Float[Array, "k ..."]]
     noise: dict[str, Float[Array, "..."]]
     noise_given: bool = eqx.field(static=True)
-    integrator: Integrator | str
-    formulation: Formulation | None
     adjoint: str = eqx.field(static=True)
 
     def run(self, y) -> Trajectory:
         """The simulation at search coordinates `y`, shape (p,)."""
-        experiment = self.parameters.insert(self.experiment, y)
-        machine = experiment.system
-        start = experiment.state0
-        if isinstance(start, Recipe):
-            start = start(machine)
-        return simulate(
-            machine,
-            start,
+        experiment = self.parameters.insert(self.experiment, y).replace(
             dt=self.grid.dt,
             duration=self.grid.steps * self.grid.dt,
             t0=self.grid.t0,
             save_every=self.grid.save_every,
-            integrator=self.integrator,
-            formulation=self.formulation,
-            control=_inputs(experiment.control, machine),
-            adjoint=self.adjoint,  # pyright: ignore[reportArgumentType]
-            throw=False,
         )
+        return simulate(experiment, adjoint=self.adjoint, throw=False)  # pyright: ignore
 
     def differences(self, trajectory: Trajectory) -> dict[str, Float[Array, "k ..."]]:
         """Recorded minus simulated, in the units of each quantity, NaN where nothing was
@@ -108,11 +94,3 @@ def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
             require(bool((known > 0).all()), f"noise[{name!r}]", x, "a standard deviation > 0")
         levels[name] = x
     return levels
-
-
-def _inputs(control: Any, machine):
-    """What `simulate` takes: a function of one argument is one of the machine."""
-    if isinstance(control, Recipe):
-        one = len(inspect.signature(control.function).parameters) == 1
-        return control(machine) if one else control
-    return control

@@ -8,7 +8,7 @@ import optax
 import pytest
 
 import cordax
-from cordax.identify import Parameter, Recording, identify
+from cordax import Parameter, Recording, identify
 from cordax.systems import Oscillator
 
 TRUTH = Oscillator(2.0, 50.0, 0.8)
@@ -106,7 +106,7 @@ def test_a_batch_of_noise_draws_is_one_call_and_is_covered(exact, fit):
 
 
 def test_other_starts_and_numbers_do_not_retrace(exact, fit):
-    from cordax.identify.identification import _solve
+    from cordax.identification.fitting import _solve
 
     before = _solve._cached._cache_size()  # pyright: ignore
     other = Oscillator(2.0, 30.0, 1.2)

@@ -9,8 +9,8 @@ import pytest
 import tyro
 
 import cordax
+from cordax import Recording
 from cordax.cli.fit import fit
-from cordax.identify import Recording
 from cordax.io import write_csv
 from cordax.systems import Neck
 

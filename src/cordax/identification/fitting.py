@@ -9,21 +9,23 @@ import jax.numpy as jnp
 import optax
 
 from .._checks import known_values, require
+from ..experiment import Experiment
 from ..formulations import Formulation
 from ..integrators import Diffrax, Integrator
 from ..mechanics import System
+from ..parameters import Parameter, collect
+from ..recording import Recording
 from .first_order import FORWARD_LIMIT, first_order
+from .grid import Grid, grid
 from .least_squares import levenberg_marquardt
-from .parameters import Experiment, Parameter, collect
 from .problem import Problem, noise_levels
-from .recording import Grid, Recording, grid
 from .report import Fit
 from .stopping import CONVERGED, MISFIT, MISFIT_LIMIT, Search
 from .uncertainty import Uncertainty
 
 
 def identify(
-    system: System,
+    system: System | Experiment,
     recording: Recording,
     parameters: Sequence[str | Parameter],
     *,
@@ -32,7 +34,7 @@ def identify(
     control: Any = None,
     dt: float | None = None,
     t0: float | None = None,
-    integrator: Integrator | str = "rosenbrock_2",
+    integrator: Integrator | str | None = None,
     formulation: Formulation | None = None,
     method: Literal["levenberg-marquardt"] | optax.GradientTransformation = "levenberg-marquardt",
     max_steps: int = 100,
@@ -43,7 +45,8 @@ def identify(
 
     **Arguments:**
 
-    - `system`: the machine; its numbers are the start of the search.
+    - `system`: the machine; its numbers are the start of the search. Or an `Experiment`, with its
+      start, inputs, step, integrator and formulation, which are then not given again.
     - `recording`: what was measured. Its instants lie on the grid `t0 + n dt`.
     - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s.
     - `noise`: standard deviation of the recorded values, one number or numbers by name, in their
@@ -81,18 +84,26 @@ def identify(
         method,
         "'levenberg-marquardt' or an optax optimiser",
     )
-    experiment = Experiment(system, state0, control)
+    experiment = _experiment(
+        system,
+        {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0},
+        formulation,
+    )
+    integrator = experiment.integrator
     found = collect(parameters, experiment)
     forward = lm or found.size <= FORWARD_LIMIT
     problem = Problem(
         experiment,
         found,
-        grid(recording.t, dt, t0, system.default_dt),
+        grid(
+            recording.t,
+            experiment.dt,
+            experiment.t0 if isinstance(system, Experiment) else t0,
+            experiment.system.default_dt,
+        ),
         recording.values,
         noise_levels(noise, recording),
         noise is not None,
-        integrator,
-        formulation,
         # diffrax has a mode of its own for forward derivatives; our loop needs none
         "forward"
         if isinstance(integrator, Diffrax) and forward
@@ -107,6 +118,18 @@ def identify(
     if known_values(fit.values) is not None and known_values(fit.step_shift) is not None:
         fit.warn()
     return fit
+
+
+def _experiment(system, settings: dict[str, Any], formulation) -> Experiment:
+    """Of a machine and settings, or the one given, with an integrator that suits a search."""
+    given = {name: x for name, x in settings.items() if x is not None}
+    if isinstance(system, Experiment):
+        given |= {} if formulation is None else {"formulation": formulation}
+        require(not given, ", ".join(given), "a value", "nothing: the experiment has them")
+        return system if system.integrator else system.replace(integrator="rosenbrock_2")
+    require(isinstance(system, System), "system", system, "a System or an Experiment")
+    given.pop("t0", None)
+    return Experiment(system, formulation=formulation, **{"integrator": "rosenbrock_2", **given})
 
 
 @eqx.filter_jit

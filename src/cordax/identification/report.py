@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._checks import require, require_known
+from ..experiment import Experiment
 from ..mechanics import System
+from ..parameters import ParameterSet
+from ..recording import Recording
 from ..trajectory import Trajectory
-from .parameters import Experiment, ParameterSet
-from .recording import Recording
 from .stopping import CONVERGED, SENTENCES, START_FAILED
 from .uncertainty import Uncertainty
 
