@@ -2,9 +2,10 @@
 
 from .controller import Controller, as_controller
 from .lagrangian import LagrangianSystem
+from .linearisation import DenseLinearisation, Linearisation
 from .scene import Scene
 from .state import State
-from .system import DenseLinearisation, Linearisation, System
+from .system import System
 
 __all__ = [
     "Controller",

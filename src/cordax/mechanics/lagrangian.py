@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..math.linalg import gram
+from ..math.linalg import gram, matvec
 from ..math.materialise import materialise
-from .system import DenseLinearisation, System
+from .linearisation import DenseLinearisation
+from .system import System
 
 
 class LagrangianSystem(System):
@@ -88,48 +89,66 @@ class LagrangianSystem(System):
             - jax.grad(self.dissipation, argnums=1)(q, v)
         )
 
-    def linearise(self, t, q, v, u):
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
         """As in `System`, with what is known of the structure of the velocity terms.
 
-        With x the inertial coordinates, A = dx/dq and a0 = d^2x/dt^2 at zero acceleration,
+        With x the inertial coordinates, A = dx/dq and x2 = d^2x/dt^2 at the acceleration a (zero
+        unless given),
 
-            K = -A^T W (da0/dq) - d^2/dq^2 (W a0 . x + V) + ...,      D = -2 A^T W (dA/dt) + ...
+            K = -A^T W (dx2/dq) - d^2/dq^2 (W x2 . x + V + lambda . Phi) + ...
+            D = -2 A^T W (dA/dt) + ...
 
-        where the first Hessian holds a0 fixed: n directions through first derivatives instead of 2
-        n through third ones. The dots stand for dissipation, applied and held forces."""
+        where the Hessian holds x2 and lambda fixed: n directions through first derivatives instead
+        of 2 n through third ones. The dots stand for dissipation, applied and held forces."""
         if self._has_general_kinetic_energy:
-            return super().linearise(t, q, v, u)
-        held = self.held(t, q, v)
+            return super().linearise(
+                t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
+            )
+        held = self.held(t, q, v) if hold else None
         n = self.n_v
 
         def motion(q):
             first = lambda q: jax.jvp(self.inertial_coordinates, (q,), (v,))
-            (x, velocity), (_, acceleration) = jax.jvp(first, (q,), (v,))
-            return (x, velocity, acceleration), acceleration
+            (x, velocity), (_, second) = jax.jvp(first, (q,), (v,))
+            if acceleration is not None:
+                pushed = jax.jvp(self.inertial_coordinates, (q,), (acceleration,))[1]
+                second = jax.tree.map(jnp.add, second, pushed)
+            return (x, velocity, second), second
 
-        (A, A_rate, A_bias), a0 = materialise(jax.jacfwd(motion, has_aux=True)(q))
-        load = materialise(self._weigh(a0))
+        (A, A_rate, A_second), x2 = materialise(jax.jacfwd(motion, has_aux=True)(q))
+        load = materialise(self._weigh(x2))
 
         def conservative(q):
-            pull = lambda q: (
-                _inner(load, self.inertial_coordinates(q)) + self.potential_energy(t, q)
-            )
+            def pull(q):
+                total = _inner(load, self.inertial_coordinates(q)) + self.potential_energy(t, q)
+                if multipliers is None:
+                    return total
+                return total + jnp.sum(multipliers * self.constraint(t, q))
+
             gradient = jax.grad(pull)(q)
             return gradient, gradient
 
         def other(z):
             q, v = z[:n], z[n:]
             f = self.applied_force(t, q, v, u) - jax.grad(self.dissipation, argnums=1)(q, v)
-            f = f if held is None else f + self.held_force(t, q, held)
+            now = held if hold else self.held(t, q, v)
+            f = f if now is None else f + self.held_force(t, q, now)
             return f, f
 
         hessian, gradient = materialise(jax.jacfwd(conservative, has_aux=True)(q))
         J, f = materialise(jax.jacfwd(other, has_aux=True)(jnp.concatenate([q, v])))
         WA = materialise(self._weigh(A, columns=True))
+        M = _gram(WA, A)
+        f = f - gradient
+        # the gradient holds all of M a + Phi_q^T lambda - f
+        if acceleration is not None:
+            f = f + matvec(M, acceleration)
+        if multipliers is not None:
+            f = f + jax.vjp(lambda q: self.constraint(t, q), q)[1](multipliers)[0]
         return DenseLinearisation(
-            M=_gram(WA, A),
-            f=f - gradient,
-            K=J[:, :n] - hessian - _gram(WA, A_bias),
+            M=M,
+            f=f,
+            K=J[:, :n] - hessian - _gram(WA, A_second),
             D=J[:, n:] - 2.0 * _gram(WA, A_rate),
         )
 

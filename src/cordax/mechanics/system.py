@@ -1,6 +1,6 @@
 """The machine as the rest of cordax sees it."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -8,88 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..math.linalg import matvec, solve
-from ..math.materialise import materialise
+from ..math.linalg import solve
 from .constraints import (
     ConstraintTerms,
     Stabilisation,
     constrained_acceleration,
     constraint_terms,
 )
+from .linearisation import Linearisation, linearise_densely
 from .scene import Scene
 from .state import State
-
-
-class Linearisation(eqx.Module):
-    """The equations of motion about a state, for implicit steps: `M a = f`, `K = df/dq`, `D =
-    df/dv`.
-
-    Derivatives are taken in the tangent space, with held forces frozen. Implicit integrators use
-    these methods only, so that a machine whose matrices have structure (diagonal motor inertias,
-    bands) may exploit it."""
-
-    f: eqx.AbstractVar[Float[Array, " n"]]
-
-    def stiffness(self, x) -> Float[Array, " n"]:
-        """`K x`, shape (n,)."""
-        raise NotImplementedError
-
-    def inertia(self, x) -> Float[Array, " n"]:
-        """`M x`, shape (n,)."""
-        raise NotImplementedError
-
-    def implicit_solver(self, h, h2=None) -> "ImplicitSolver":
-        """`(M - h D - h2 K)^-1` for a step h [s], as a function; h2 [s^2] is h^2 unless given."""
-        h2 = h * h if h2 is None else h2
-        return ImplicitSolver(self, h, h2, self.factorise(h, h2))
-
-    def factorise(self, h, h2):
-        """What solves with one matrix share, as a pytree; nothing by default."""
-        return None
-
-    def implicit_solve(self, factor, h, h2, b) -> Float[Array, " n"]:
-        """`(M - h D - h2 K)^-1 b`, shape (n,), with what `factorise` returned."""
-        raise NotImplementedError
-
-    def matrices(self) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
-        """M, K and D as dense matrices."""
-        raise NotImplementedError
-
-
-class ImplicitSolver(eqx.Module):
-    """One linear solve of an implicit step, for any number of right-hand sides."""
-
-    motion: Linearisation
-    h: Float[Array, ""]
-    h2: Float[Array, ""]
-    factor: Any
-
-    def __call__(self, b) -> Float[Array, " n"]:
-        return self.motion.implicit_solve(self.factor, self.h, self.h2, b)
-
-
-class DenseLinearisation(Linearisation):
-    """Matrices without structure."""
-
-    M: Float[Array, "n n"]
-    f: Float[Array, " n"]
-    K: Float[Array, "n n"]
-    D: Float[Array, "n n"]
-
-    def stiffness(self, x):
-        return matvec(self.K, x)
-
-    def inertia(self, x):
-        return matvec(self.M, x)
-
-    def factorise(self, h, h2):
-        return materialise(self.M - h * self.D - h2 * self.K)
-
-    def implicit_solve(self, factor, h, h2, b):
-        return solve(factor, materialise(b))
-
-    def matrices(self):
-        return self.M, self.K, self.D
 
 
 class System(eqx.Module):
@@ -272,17 +200,18 @@ class System(eqx.Module):
             return v
         return jax.jvp(lambda s: self.retract(q, s * v), (0.0,), (1.0,))[1]
 
-    def linearise(self, t, q, v, u) -> Linearisation:
-        """Mass matrix, force and its exact derivatives; value and Jacobian share one evaluation."""
-        held = self.held(t, q, v)
-        n = self.n_v
+    def linearise(
+        self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
+    ) -> Linearisation:
+        """The equations about a state: force, mass matrix and derivatives of the residual
+        `M(q) a + Phi_q^T lambda - f`.
 
-        def f(z):
-            moved = self.retract(q, z[:n])
-            f = self.force(t, moved, v + z[n:], u)
-            f = f if held is None else f + self.held_force(t, moved, held)
-            return f, f
+        - `acceleration` (n_v,): at which d(M a)/dq counts; None: the mass matrix is frozen;
+        - `multipliers` (m,): at which d(Phi_q^T lambda)/dq counts; None: it is left out;
+        - `hold`: whether held forces are frozen, or differentiated as they act.
 
-        J, f0 = jax.jacfwd(f, has_aux=True)(jnp.zeros(2 * n, v.dtype))
-        J, f0 = materialise((J, f0))
-        return DenseLinearisation(self.mass_matrix(q), f0, J[:, :n], J[:, n:])
+        By automatic differentiation, unless a machine that knows its structure overrides it; one
+        that leaves a part out of what was asked says so by `Linearisation.exact`."""
+        return linearise_densely(
+            self, t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
+        )

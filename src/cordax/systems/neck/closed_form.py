@@ -17,6 +17,7 @@ times."""
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -24,7 +25,7 @@ from jaxtyping import Array
 from ...math.linalg import gram, matmul, matvec, solve, vecmat
 from ...math.materialise import materialise
 from ...math.trigonometry import sincos
-from ...mechanics.system import DenseLinearisation, Linearisation
+from ...mechanics.linearisation import DenseLinearisation, Linearisation
 from .tendon_linearisation import TendonLinearisation
 
 if TYPE_CHECKING:
@@ -262,12 +263,16 @@ def acceleration(neck: "Neck", q, v, u, held):
     return jnp.concatenate([joints, f[n:] / neck.motors.inertia])
 
 
-def linearise(neck: "Neck", q, v, u, held) -> Linearisation:
+def linearise(neck: "Neck", q, v, u, held, acceleration=None, drag=None) -> Linearisation:
+    """About a state; with d(M a)/dq at an acceleration (n,), and with `drag` (k,), the slope of
+    motor friction [N m s], where it is not held (elastic tendons)."""
     (alpha, theta), (rate, theta_rate) = neck.split(q), neck.split(v)
     j = _joints(neck, alpha)
     loads = materialise(_loads(neck, j, rate))
     tendons = _tendons(neck, j)
     M, K, D = _structure_matrices(neck, j, loads, rate)
+    if acceleration is not None:
+        K = K - materialise(_inertia_slope(neck, alpha, neck.split(acceleration)[0]))
     if not neck.elastic:
         return _rigid(neck, j, tendons, M, loads.f, K, D, rate, u + held)
     T = _tension(neck, j, tendons, rate, theta, theta_rate)
@@ -288,8 +293,20 @@ def linearise(neck: "Neck", q, v, u, held) -> Linearisation:
             travel=per_motor(neck.motors.travel),
             k=per_motor(k),
             d=per_motor(d),
+            drag=per_motor(jnp.zeros((), q.dtype) if drag is None else drag),
         )
     )
+
+
+def _inertia_slope(neck: "Neck", alpha, acceleration):
+    """d(M a)/dalpha, shape (n, n), of the joints, and of rigidly driven motors."""
+
+    def inertial(alpha):
+        if not neck.elastic:
+            return matvec(mass_matrix(neck, alpha), acceleration)
+        return matvec(_structure_mass_matrix(neck, _joints(neck, alpha)), acceleration)
+
+    return jax.jacfwd(inertial)(alpha)
 
 
 def _structure_matrices(neck: "Neck", j: _Joints, loads: _Loads, rate):

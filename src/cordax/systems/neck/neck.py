@@ -314,10 +314,15 @@ class Neck(LagrangianSystem):
             return closed.acceleration(self, q, v, u, self.held(t, q, v))
         return super().acceleration(t, q, v, u)
 
-    def linearise(self, t, q, v, u):
-        if self.closed_form:
-            return closed.linearise(self, q, v, u, self.held(t, q, v))
-        return super().linearise(t, q, v, u)
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        if self.closed_form and (hold or self.elastic):
+            held = lambda v: self.held(t, q, v)
+            # friction of a motor knows its own rate only
+            drag = None if hold else -jax.jvp(held, (v,), (jnp.ones_like(v),))[1]
+            return closed.linearise(self, q, v, u, held(v), acceleration, drag)
+        return super().linearise(
+            t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
+        )
 
     # --- what people look at
     def tension(self, t, q, v, u):

@@ -1,11 +1,12 @@
 """Joints pulled by motors through elastic tendons: the structure of their matrices."""
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...math.linalg import gram, matvec, solve, vecmat
 from ...math.materialise import materialise
-from ...mechanics.system import Linearisation
+from ...mechanics.linearisation import Linearisation
 
 
 class TendonLinearisation(Linearisation):
@@ -13,8 +14,8 @@ class TendonLinearisation(Linearisation):
     n_joints unknowns remain.
 
     `M_a`, `K_a`, `D_a`: structure and tendon geometry, shape (n, n); `J` = dl/dalpha and `slope` =
-    d(tension)/dalpha, shape (k, n); motor inertia, travel, tendon stiffness and damping, shape
-    (k,)."""
+    d(tension)/dalpha, shape (k, n); motor inertia, travel, tendon stiffness and damping and the
+    slope of motor friction, shape (k,)."""
 
     f: Float[Array, " m"]
     M_a: Float[Array, "n n"]
@@ -26,6 +27,8 @@ class TendonLinearisation(Linearisation):
     travel: Float[Array, " k"]
     k: Float[Array, " k"]
     d: Float[Array, " k"]
+    drag: Float[Array, " k"]
+    exact: bool = eqx.field(static=True, default=True)
 
     def stiffness(self, x):
         xa, xt = x[: self.M_a.shape[0]], x[self.M_a.shape[0] :]
@@ -42,9 +45,10 @@ class TendonLinearisation(Linearisation):
         n = self.M_a.shape[0]
         b, gain = materialise((b, h2 * self.slope + (h * self.d)[:, None] * self.J))
         spring = h2 * self.k + h * self.d
-        motor = 1.0 / (self.inertia_m + self.travel * self.travel * spring)
+        alone = self.inertia_m + h * self.drag
+        motor = 1.0 / (alone + self.travel * self.travel * spring)
         # Schur complement of the diagonal motor block
-        seen = (self.inertia_m * motor)[:, None] * gain
+        seen = (alone * motor)[:, None] * gain
         A = self.M_a - h * self.D_a - h2 * self.K_a + gram(self.J, seen)
         rhs = b[:n] + vecmat(spring * self.travel * motor * b[n:], self.J)
         A, rhs = materialise((A, rhs))
@@ -66,7 +70,7 @@ class TendonLinearisation(Linearisation):
         D = jnp.block(
             [
                 [self.D_a - J.T @ (self.d[:, None] * J), (self.d * B * J.T)],
-                [(self.d * B)[:, None] * J, -jnp.diag(self.d * B * B)],
+                [(self.d * B)[:, None] * J, -jnp.diag(self.d * B * B + self.drag)],
             ]
         )
         return M, K, D

@@ -28,6 +28,8 @@ class RodLinearisation(Linearisation):
     springs: Float[Array, "2 3"]
     densities: Float[Array, " 4"]
     layout: Layout = eqx.field(static=True)
+    #: nothing is left out: the mass matrix is constant, and no force is held
+    exact: bool = eqx.field(static=True, default=True)
 
     def stiffness(self, x):
         P = self._control(x)

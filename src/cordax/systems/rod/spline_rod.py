@@ -300,9 +300,10 @@ class SplineRod(System):
     def constant_mass(self):
         return True
 
-    def linearise(self, t, q, v, u):
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
         """Span by span; by differentiating the whole force where quadrature points lie on knots."""
         if self.quadrature[0] != "gauss" or not self.closed_form:
+            # the mass matrix is constant and a single rod has no constraints
             return super().linearise(t, q, v, u)
         P, dP = self.control(t, q), self.control_rate(t, v)
         K, D = self._span_matrices(P, dP, u)

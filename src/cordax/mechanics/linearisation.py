@@ -1,0 +1,216 @@
+"""The equations of motion about a state, for implicit steps.
+
+Of the residual of the equations of motion,
+
+    r = M(q) a + Phi_q^T lambda - f(t, q, v, u),
+
+`K = -dr/dq` at fixed a and lambda, and `D = df/dv`, both in the tangent space. Implicit integrators
+use the methods of `Linearisation` only, so that a machine whose matrices have structure (diagonal
+motor inertias, chains of a rope) may exploit it, under constraints too."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..math.linalg import matmul, matvec, solve
+from ..math.materialise import materialise
+
+Vector = Float[Array, " n"]
+Rows = Float[Array, " m"]
+
+
+class Linearisation(eqx.Module):
+    """`M`, `f`, `K` and `D` of a machine about a state.
+
+    `f`, shape (n,), is the force without constraint forces. `exact`: whether K and D hold all
+    derivatives for what was asked of `System.linearise`; Newton's method and its derivative
+    need that, a linearly implicit step does not."""
+
+    f: eqx.AbstractVar[Vector]
+    exact: eqx.AbstractVar[bool]
+
+    def stiffness(self, x) -> Vector:
+        """`K x`, shape (n,)."""
+        raise NotImplementedError
+
+    def inertia(self, x) -> Vector:
+        """`M x`, shape (n,)."""
+        raise NotImplementedError
+
+    def implicit_solver(self, h, h2=None) -> "ImplicitSolver":
+        """`(M - h D - h2 K)^-1` for a step h [s], as a function; h2 [s^2] is h^2 unless given."""
+        h2 = h * h if h2 is None else h2
+        return ImplicitSolver(self, h, h2, self.factorise(h, h2))
+
+    def constrained_solver(
+        self, jacobian, h, h2=None, rows=None
+    ) -> Callable[[Any, Any], tuple[Vector, Rows]]:
+        """The same matrix A under constraints: a function `(b, c) -> (x, y)` that solves
+
+            [A, J^T; G, 0] [x; y] = [b; c],        J: `jacobian` (m, n), G: `rows` (m, n) or J.
+
+        By default A is solved for the columns of J^T, and a matrix of m rows remains: for machines
+        with a structured A that is regular. Overridden where it is not."""
+        return ComplementSolver(self.implicit_solver(h, h2), jacobian, rows)
+
+    def factorise(self, h, h2):
+        """What solves with one matrix share, as a pytree; nothing by default."""
+        return None
+
+    def implicit_solve(self, factor, h, h2, b) -> Vector:
+        """`(M - h D - h2 K)^-1 b`, shape (n,), with what `factorise` returned."""
+        raise NotImplementedError
+
+    def matrices(self) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
+        """M, K and D as dense matrices."""
+        raise NotImplementedError
+
+
+class ImplicitSolver(eqx.Module):
+    """One linear solve of an implicit step, for any number of right-hand sides."""
+
+    motion: Linearisation
+    h: Float[Array, ""]
+    h2: Float[Array, ""]
+    factor: Any
+
+    def __call__(self, b) -> Vector:
+        return self.motion.implicit_solve(self.factor, self.h, self.h2, b)
+
+
+class ComplementSolver(eqx.Module):
+    """Constraints beside a solve that has its own structure: with W = A^-1 J^T, from
+
+        x = A^-1 b - W y,        (G W) y = G A^-1 b - c,
+
+    m + 1 solves and a small matrix, without pivoting; NaN where that is singular."""
+
+    solve: ImplicitSolver
+    rows: Float[Array, "m n"]
+    columns: Float[Array, "n m"]
+    complement: Float[Array, "m m"]
+
+    def __init__(self, solver: ImplicitSolver, jacobian, rows=None):
+        self.solve = solver
+        self.rows = jacobian if rows is None else rows
+        self.columns = materialise(jax.vmap(solver, out_axes=1)(jacobian))
+        self.complement = materialise(matmul(self.rows, self.columns))
+
+    def __call__(self, b, c) -> tuple[Vector, Rows]:
+        free = materialise(self.solve(b))
+        if c.shape[0] == 0:
+            return free, c
+        y = materialise(solve(self.complement, materialise(matvec(self.rows, free) - c)))
+        return free - matvec(self.columns, y), y
+
+
+class DenseLinearisation(Linearisation):
+    """Matrices without structure."""
+
+    M: Float[Array, "n n"]
+    f: Vector
+    K: Float[Array, "n n"]
+    D: Float[Array, "n n"]
+    exact: bool = eqx.field(static=True, default=True)
+
+    def stiffness(self, x):
+        return matvec(self.K, x)
+
+    def inertia(self, x):
+        return matvec(self.M, x)
+
+    def factorise(self, h, h2):
+        return materialise(self.M - h * self.D - h2 * self.K)
+
+    def implicit_solve(self, factor, h, h2, b):
+        return solve(factor, materialise(b))
+
+    def constrained_solver(self, jacobian, h, h2=None, rows=None):
+        """Of the whole at once: A alone may be singular (massless parts)."""
+        A = self.factorise(h, h * h if h2 is None else h2)
+        return SaddleSolver(A, jacobian, jacobian if rows is None else rows)
+
+    def matrices(self):
+        return self.M, self.K, self.D
+
+
+class SaddleSolver(eqx.Module):
+    """`[A, J^T; G, 0] [x; y] = [b; c]` by elimination of the whole."""
+
+    matrix: Float[Array, "k k"]
+
+    def __init__(self, A, jacobian, rows):
+        m = jacobian.shape[0]
+        zero = jnp.zeros((m, m), A.dtype)
+        self.matrix = materialise(jnp.block([[A, jacobian.T], [rows, zero]]))
+
+    def __call__(self, b, c) -> tuple[Vector, Rows]:
+        x = solve(self.matrix, materialise(jnp.concatenate([b, c])))
+        return x[: b.shape[0]], x[b.shape[0] :]
+
+
+class SaddleLinearisation(Linearisation):
+    """A linearly implicit step under constraints: `implicit_solve` returns the velocity change that
+    also brings the linearised constraints to zero at the end of the step.
+
+    `motion`: the machine's own; `phi`, `rate` (m,) and `jacobian` (m, n) of its constraints."""
+
+    motion: Linearisation
+    phi: Rows
+    jacobian: Float[Array, "m n"]
+    rate: Rows
+
+    @property
+    def f(self):
+        return self.motion.f
+
+    @property
+    def exact(self):
+        return self.motion.exact
+
+    def stiffness(self, x):
+        return self.motion.stiffness(x)
+
+    def inertia(self, x):
+        return self.motion.inertia(x)
+
+    def factorise(self, h, h2):
+        return self.motion.constrained_solver(self.jacobian, h, h2)
+
+    def implicit_solve(self, factor, h, h2, b):
+        # Phi + h (dPhi/dt + Phi_q dv) = 0 at the end of the step; the multiplier is an impulse
+        return factor(b, -self.rate - self.phi / h)[0]
+
+    def matrices(self):
+        return self.motion.matrices()
+
+
+def linearise_densely(
+    system, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
+) -> DenseLinearisation:
+    """`System.linearise` of a machine without known structure: the residual differentiated in 2 n_v
+    directions, value and Jacobian in one evaluation."""
+    held = system.held(t, q, v) if hold else None
+    n = system.n_v
+    rest = jnp.zeros(n, v.dtype)
+
+    def residual(z):
+        moved = system.retract(q, z[:n])
+        f = system.force(t, moved, v + z[n:], u)
+        now = held if hold else system.held(t, moved, v + z[n:])
+        f = f if now is None else f + system.held_force(t, moved, now)
+        total = f
+        if acceleration is not None:
+            total = total - system.momentum(moved, acceleration)
+        if multipliers is not None:
+            constraint = lambda dq: system.constraint(t, system.retract(moved, dq))
+            total = total - jax.vjp(constraint, rest)[1](multipliers)[0]
+        return total, f
+
+    J, f = jax.jacfwd(residual, has_aux=True)(jnp.zeros(2 * n, v.dtype))
+    J, f = materialise((J, f))
+    return DenseLinearisation(system.mass_matrix(q), f, J[:, :n], J[:, n:])
