@@ -7,6 +7,7 @@ from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia
 from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
 from .oscillator import Oscillator, Pendulum
 from .rod import Cylinder, End, Harness, Joint, Plane, PlasticFlow, Sphere, SplineRod
+from .rope_robot import LinearRope, Platform, ProgressiveRope, RopeLaw, RopeRobot
 
 __all__ = [
     "Bars",
@@ -18,6 +19,7 @@ __all__ = [
     "End",
     "Harness",
     "Joint",
+    "LinearRope",
     "Motors",
     "NaturalBody",
     "Neck",
@@ -26,11 +28,15 @@ __all__ = [
     "Pendulum",
     "Plane",
     "PlasticFlow",
+    "Platform",
     "PointExit",
     "ProgrammedLengths",
+    "ProgressiveRope",
     "PulleyExit",
     "RigidCables",
     "RigidTendon",
+    "RopeLaw",
+    "RopeRobot",
     "Routing",
     "ServoWinches",
     "Sphere",

@@ -1,0 +1,70 @@
+"""Forces that a motion needs, by one pass from the roots to the ends and one back: O(s)."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+
+from .laws import RopeLaw
+from .segments import Field, Motion, Segments, Vectors, dot
+
+
+class Accelerations(NamedTuple):
+    """Of the centres of both rods [m/s^2], (2, s, m) each."""
+
+    upper: Vectors
+    lower: Vectors
+
+
+def accelerations(seg: Segments, x: Motion, a) -> Accelerations:
+    """For second derivatives `a` (2, s, m) of stretches and angles; roots at rest."""
+    spin2 = x.angle_rate**2
+    radial = a[0] - x.length * spin2
+    tangential = x.length * a[1] + 2.0 * x.stretch_rate * x.angle_rate
+    step = radial * x.along + tangential * x.across
+    node = lax.cumsum(step, axis=1)
+    swing = a[1] * x.across - spin2 * x.along
+    return Accelerations(node - step + seg.upper_arm * swing, node - seg.lower_arm * swing)
+
+
+def inertia_rows(seg: Segments, x: Motion, a, at: Accelerations, gravity, tip):
+    """Generalised forces (2, s, m) on stretches and angles that give the rods these accelerations
+    against `gravity` [m/s^2] and the forces `tip` (2, m) [N] with which ropes pull at their ends;
+    and the force (2, s, m) [N] that each segment passes on to all that hangs on it."""
+    up = jnp.stack([0.0 * gravity, gravity])[:, None, None]
+    upper, lower = seg.upper_mass * (at.upper + up), seg.lower_mass * (at.lower + up)
+    both = upper + lower
+    load = lower + lax.cumsum(both, axis=1, reverse=True) - both + tip[:, None]
+    turn = seg.upper_arm * dot(x.across, upper) - seg.lower_arm * dot(x.across, lower)
+    along = dot(x.along, load)
+    angular = x.length * dot(x.across, load) + turn + seg.spin * a[1]
+    return jnp.stack([along, angular]), load
+
+
+class Rope(NamedTuple):
+    """What resists deformation, (m,) each: EA [N], EI [N m^2], retardation times [s], the angle at
+    the root [rad], and the law."""
+
+    EA: Field
+    EI: Field
+    axial_time: Field
+    bending_time: Field
+    root_angle: Field
+    law: RopeLaw
+
+
+def before(angle, first):
+    """The angles (s, m) of the segments above, that of the root (m,) first."""
+    return jnp.concatenate([jnp.broadcast_to(first, angle.shape[1:])[None], angle[:-1]])
+
+
+def elastic_rows(seg: Segments, rope: Rope, x: Motion):
+    """Tension [N] and, on angles, the moments [N m] of both joints of each segment, damping
+    included: shape (2, s, m)."""
+    tension = rope.law.tension(rope.EA, x.stretch / seg.rest)
+    tension = tension + rope.axial_time * rope.EA / seg.rest * x.stretch_rate
+    bend = (x.angle - before(x.angle, rope.root_angle)) * seg.joint
+    rate = (x.angle_rate - before(x.angle_rate, 0.0)) * seg.joint
+    moment = rope.law.moment(rope.EI, bend) + rope.bending_time * rope.EI * rate
+    below = jnp.concatenate([moment[1:], jnp.zeros_like(moment[:1])])
+    return jnp.stack([tension, moment - below])

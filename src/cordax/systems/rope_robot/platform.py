@@ -1,0 +1,53 @@
+"""What ropes end at."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._checks import require_positive
+from ..._precision import float_field
+from ...math.trigonometry import sincos
+
+
+class Platform(eqx.Module):
+    """A rigid body in the plane (x, z), turned counter-clockwise, from x to z.
+
+    `mass` [kg], `inertia` [kg m^2] about the centre of mass, `attachments` (m, 2) [m] of the ropes
+    from there; `size` (2,) [m], width and height, for pictures."""
+
+    mass: Float[Array, ""] = float_field()
+    inertia: Float[Array, ""] = float_field()
+    attachments: Float[Array, "m 2"] = float_field()
+    size: Float[Array, " 2"] = float_field(default=(1.0, 0.3))
+
+    def __check_init__(self):
+        require_positive("platform.mass", self.mass)
+        require_positive("platform.inertia", self.inertia)
+
+    @classmethod
+    def plate(cls, mass, size, attachments) -> "Platform":
+        """A uniform plate of `size` (2,) [m]."""
+        width, height = size
+        return cls(mass, mass * (width**2 + height**2) / 12.0, attachments, size)
+
+    @property
+    def inertias(self) -> Float[Array, " 3"]:
+        return jnp.stack([self.mass, self.mass, self.inertia])
+
+    def arms(self, angle) -> tuple[Float[Array, "2 m"], Float[Array, "2 m"]]:
+        """The attachments from the centre in world axes at an angle [rad], and their derivatives
+        by it: components first."""
+        s, c = sincos(angle)
+        b = self.attachments.T
+        arm = jnp.stack([c * b[0] - s * b[1], s * b[0] + c * b[1]])
+        return arm, jnp.stack([-arm[1], arm[0]])
+
+    def outline(self, pose) -> Float[Array, "5 2"]:
+        """Its corners, the first one again at the end."""
+        half = 0.5 * self.size
+        corners = half * jnp.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]])
+        s, c = sincos(pose[2])
+        turned = jnp.stack(
+            [c * corners[:, 0] - s * corners[:, 1], s * corners[:, 0] + c * corners[:, 1]]
+        )
+        return pose[:2] + turned.T

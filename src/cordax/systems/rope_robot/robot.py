@@ -1,0 +1,331 @@
+"""Ropes of rigid finite elements that stretch, bend, sag and buckle: alone, with a moved end, or
+carrying a platform.
+
+After Tempel, Schmidt, Haasdonk and Pott, "Application of the rigid finite element method to the
+simulation of cable-driven parallel robots" (2017), with its misprints mended (docs/rope-robot.md)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import known_values, require, require_finite, require_positive, require_shape
+from ..._precision import float_field
+from ...math.materialise import materialise
+from ...mechanics import Scene, State, System
+from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.motion import Reference, as_reference
+from . import ends, forward, inverse
+from .hanging import arcs
+from .laws import LinearRope, RopeLaw
+from .platform import Platform
+from .segments import Motion, Segments, motion, segments
+
+
+class RopeRobot(System):
+    """m ropes of `count` segments each in the plane (x, z), z up.
+
+    - `roots` (m, 2) [m]: where they hang;
+    - `length` [m], `line_density` [kg/m], `EA` [N], `EI` [N m^2]: numbers or one per rope;
+    - `axial_time`, `bending_time` [s]: damping, tension and moments resist their rates with these
+      times their stiffness;
+    - `root_stiffness` [-]: of the joint at the root, 0 a hinge, 1 like any other joint, 2 a clamp (the
+      one that converges to a clamped beam with order 2), towards `root_angle` [rad];
+    - `platform`: what all ropes carry, or `end_point`: where their ends are, (m, 2) [m] or a
+      `Reference` of it; neither: free ends;
+    - `law`: what resists stretch and bending (`LinearRope`, `ProgressiveRope`);
+    - `gravity` [m/s^2] along -z.
+
+    Coordinates: of one rope after the other, from root to end, the elongation D [m] of each segment
+    and its absolute angle phi [rad], zero straight down, counter-clockwise; then x, z [m] and angle
+    [rad] of the platform. Inputs: force x, z [N] and moment [N m] on the platform, or force x, z on
+    each free end. Multipliers: the force x, z [N] of each rope on what holds its end.
+
+    Ropes also push: a slack rope is one that has buckled."""
+
+    roots: Float[Array, "m 2"] = float_field()
+    length: Float[Array, "..."] = float_field()
+    line_density: Float[Array, "..."] = float_field(default=0.029)
+    EA: Float[Array, "..."] = float_field(default=4.0e4)
+    EI: Float[Array, "..."] = float_field(default=0.01)
+    axial_time: Float[Array, "..."] = float_field(default=2e-3)
+    bending_time: Float[Array, "..."] = float_field(default=0.05)
+    root_stiffness: Float[Array, "..."] = float_field(default=1.0)
+    root_angle: Float[Array, "..."] = float_field(default=0.0)
+    platform: Platform | None = None
+    end_point: Reference | None = eqx.field(
+        default=None, converter=lambda x: x if x is None else as_reference(x)
+    )
+    law: RopeLaw = eqx.field(default_factory=LinearRope)
+    count: int = eqx.field(static=True, default=20)
+    gravity: Float[Array, ""] = float_field(default=9.81)
+
+    default_integrator = "linearly_implicit_euler"
+    default_dt = 1e-3
+
+    def __check_init__(self):
+        whole = isinstance(self.count, int) and self.count >= 1
+        require(whole, "count", self.count, "a whole number of segments >= 1")
+        ok = len(getattr(self.roots, "shape", (1, 2))) == 2
+        require(ok, "roots", f"shape {getattr(self.roots, 'shape', None)}", "shape (m, 2)")
+        m = self.n_ropes
+        require_shape("roots", self.roots, (m, 2))
+        require_finite("roots", self.roots)
+        for name in ("length", "line_density", "EA"):
+            require_shape(name, getattr(self, name), (), (m,))
+            require_positive(name, getattr(self, name))
+        for name in ("EI", "axial_time", "bending_time", "root_stiffness"):
+            require_shape(name, getattr(self, name), (), (m,))
+            require_positive(name, getattr(self, name), zero_allowed=True)
+        require_shape("root_angle", self.root_angle, (), (m,))
+        require_finite("root_angle", self.root_angle)
+        both = self.platform is not None and self.end_point is not None
+        require(not both, "end_point", "a motion and a platform", "one of them")
+        if self.platform is not None:
+            require_shape("platform.attachments", self.platform.attachments, (m, 2))
+        if self.end_point is not None:
+            place = jax.eval_shape(self.end_point.position, jnp.zeros(()))
+            require_shape("end_point", place, (m, 2))
+            self._check_reach()
+
+    def _check_reach(self):
+        assert self.end_point is not None
+        place = known_values(self.end_point.position(jnp.zeros(())))
+        numbers = [known_values(x) for x in (self.roots, self.length)]
+        if place is None or any(x is None for x in numbers):
+            return
+        gap = np.linalg.norm(place - numbers[0], axis=1) / numbers[1] - 1.0
+        j = int(np.argmax(gap))
+        far = f"end of rope {j + 1} is {100 * gap[j]:.3g} % of its length too far from the root"
+        require(gap[j] <= 0.5, "end_point", far, "ends that ropes reach, stretched by half or less")
+
+    # --- names
+    @property
+    def n_ropes(self) -> int:
+        return self.roots.shape[0]
+
+    @property
+    def coordinate_names(self):
+        ropes = tuple(
+            f"{kind}_{j + 1}_{i + 1}"
+            for j in range(self.n_ropes)
+            for i in range(self.count)
+            for kind in ("stretch", "angle")
+        )
+        return ropes if self.platform is None else (*ropes, "x", "z", "angle")
+
+    @property
+    def input_names(self):
+        if self.platform is not None:
+            return ("force_x", "force_z", "moment")
+        if self.end_point is not None:
+            return ()
+        return tuple(f"force_{c}_{j + 1}" for j in range(self.n_ropes) for c in "xz")
+
+    @property
+    def n_q(self):
+        return 2 * self.count * self.n_ropes + (0 if self.platform is None else 3)
+
+    @property
+    def n_v(self):
+        return self.n_q
+
+    @property
+    def n_constraints(self):
+        return 0 if self.platform is None and self.end_point is None else 2 * self.n_ropes
+
+    # --- parts
+    def split(self, x) -> tuple[Float[Array, "2 s m"], Float[Array, " p"]]:
+        """Of coordinates, velocities or forces: those of stretches and angles, and of the
+        platform, shape (3,) or (0,)."""
+        n = 2 * self.count * self.n_ropes
+        return x[:n].reshape(self.n_ropes, self.count, 2).transpose(2, 1, 0), x[n:]
+
+    def join(self, ropes, platform=None) -> Float[Array, " n"]:
+        """The inverse of `split`."""
+        flat = ropes.transpose(2, 1, 0).reshape(-1)
+        return flat if platform is None else jnp.concatenate([flat, platform])
+
+    def segments(self) -> Segments:
+        each = lambda x: jnp.broadcast_to(x, (self.n_ropes,))
+        return segments(
+            each(self.length), each(self.line_density), each(self.root_stiffness), self.count
+        )
+
+    @property
+    def rope(self) -> inverse.Rope:
+        return inverse.Rope(
+            self.EA, self.EI, self.axial_time, self.bending_time, self.root_angle, self.law
+        )
+
+    def motion(self, q, v) -> tuple[Segments, Motion]:
+        seg = self.segments()
+        return seg, motion(seg.rest, self.split(q)[0], self.split(v)[0])
+
+    def _tip(self, u, like):
+        """Forces on free ends as pulls of the ropes, (2, m)."""
+        if self.n_constraints:
+            return jnp.zeros((2, self.n_ropes), like.dtype)
+        return -u.reshape(self.n_ropes, 2).T
+
+    def _platform_force(self, u):
+        assert self.platform is not None
+        zero = 0.0 * self.gravity
+        return u[:3] - jnp.stack([zero, self.platform.mass * self.gravity, zero])
+
+    def _holding(self, t, q, v) -> ends.Held:
+        if self.platform is not None:
+            return ends.held_by_platform(self.platform, self.split(q)[1], self.split(v)[1])
+        return ends.held_by_motion(self.end_point, t)
+
+    # --- equations
+    def force(self, t, q, v, u):
+        seg, x = self.motion(q, v)
+        rest = jnp.zeros_like(self.split(q)[0])
+        at = inverse.accelerations(seg, x, rest)
+        rows, _ = inverse.inertia_rows(seg, x, rest, at, self.gravity, self._tip(u, q))
+        rows = rows + inverse.elastic_rows(seg, self.rope, x)
+        return self.join(-rows, None if self.platform is None else self._platform_force(u))
+
+    def momentum(self, q, v):
+        a, w = self.split(v)
+        seg, x = self.motion(q, jnp.zeros_like(v))
+        at = inverse.accelerations(seg, x, a)
+        weightless = jnp.zeros((), q.dtype)
+        none = jnp.zeros((2, self.n_ropes), q.dtype)
+        rows, _ = inverse.inertia_rows(seg, x, a, at, weightless, none)
+        return self.join(rows, None if self.platform is None else self.platform.inertias * w)
+
+    def mass_matrix(self, q):
+        columns = jnp.eye(self.n_v, dtype=q.dtype)
+        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
+
+    def constraint(self, t, q):
+        if not self.n_constraints:
+            return jnp.zeros(0, q.dtype)
+        _, x = self.motion(q, jnp.zeros_like(q))
+        place = ends.place_of_ends(self.roots, x)[0]
+        if self.platform is not None:
+            pose = self.split(q)[1]
+            there = pose[:2, None] + self.platform.arms(pose[2])[0]
+        else:
+            assert self.end_point is not None
+            there = self.end_point.position(t).T
+        return (place - there).T.reshape(-1)
+
+    def constraint_terms(self, t, q, v) -> ConstraintTerms:
+        if not self.n_constraints:
+            return super().constraint_terms(t, q, v)
+        _, x = self.motion(q, v)
+        return materialise(ends.terms(self.roots, x, self._holding(t, q, v)))
+
+    def acceleration(self, t, q, v, u):
+        return self._accelerations(t, q, v, u, None)[0]
+
+    def constrained_acceleration(self, t, q, v, u, stabilisation):
+        if stabilisation.active is not None:
+            return super().constrained_acceleration(t, q, v, u, stabilisation)
+        return self._accelerations(t, q, v, u, stabilisation)
+
+    def _accelerations(self, t, q, v, u, stabilisation):
+        seg, x = self.motion(q, v)
+        x = materialise(x)
+        elastic = inverse.elastic_rows(seg, self.rope, x)
+        c = forward.condense(seg, x, -elastic, self.gravity)
+        if not self.n_constraints:
+            end = forward.sym(forward.sym_inverse(c.stiff), c.push - self._tip(u, q))
+            return self.join(forward.substitute(seg, x, c, end)), jnp.zeros(0, q.dtype)
+        push = None
+        if self.platform is not None:
+            push = self.platform.inertias, self._platform_force(u)
+        held = self._holding(t, q, v)
+        end, a, pull = ends.close(self.roots, x, c, held, stabilisation, push)
+        return self.join(forward.substitute(seg, x, c, end), a), pull.T.reshape(-1)
+
+    # --- energies
+    def kinetic_energy(self, q, v):
+        """[J]"""
+        return 0.5 * jnp.sum(v * self.momentum(q, v))
+
+    def potential_energy(self, t, q):
+        seg, x = self.motion(q, jnp.zeros_like(q))
+        step = x.length * x.along[1]
+        node = self.roots[:, 1] + jnp.cumsum(step, axis=0)
+        upper = node - step + seg.upper_arm * x.along[1]
+        lower = node - seg.lower_arm * x.along[1]
+        heights = jnp.sum(seg.upper_mass * upper + seg.lower_mass * lower)
+        axial = seg.rest * self.law.axial_energy(self.EA, x.stretch / seg.rest)
+        bend = (x.angle - inverse.before(x.angle, self.root_angle)) * seg.joint
+        per_joint = 1.0 / jnp.where(seg.joint > 0, seg.joint, 1.0)
+        bending = per_joint * self.law.bending_energy(self.EI, bend)
+        energy = self.gravity * heights + jnp.sum(axial) + jnp.sum(bending)
+        if self.platform is not None:
+            energy = energy + self.platform.mass * self.gravity * self.split(q)[1][1]
+        return energy
+
+    def dissipation(self, q, v):
+        """Power [W] that damping takes."""
+        seg, x = self.motion(q, v)
+        bend = (x.angle_rate - inverse.before(x.angle_rate, 0.0)) ** 2 * seg.joint
+        axial = self.axial_time * self.EA * x.stretch_rate**2 / seg.rest
+        return jnp.sum(axial) + jnp.sum(self.bending_time * self.EI * bend)
+
+    # --- states and outputs
+    def hanging(self, pose=None, t=0.0) -> State:
+        """Ropes as arcs of circles from their roots to the platform in a pose (3,), x, z [m] and
+        angle [rad], to the prescribed ends or straight down: closed, at rest, not in balance."""
+        if self.platform is None and self.end_point is None:
+            down = self.split(jnp.zeros(self.n_q, self.roots.dtype))[0]
+            return State(self.join(down), jnp.zeros(self.n_q, down.dtype))
+        length = jnp.broadcast_to(self.length, (self.n_ropes,))
+        if self.platform is not None:
+            pose = self._below() if pose is None else jnp.asarray(pose, self.roots.dtype)
+            there = pose[:2, None] + self.platform.arms(pose[2])[0]
+        else:
+            assert self.end_point is not None
+            pose, there = None, self.end_point.position(jnp.asarray(t, dtype=float)).T
+        q = self.join(arcs(there - self.roots.T, length, self.count), pose)
+        return State(q, jnp.zeros_like(q))
+
+    def _below(self):
+        """A pose of the platform that ropes can reach: in the middle, at most as deep as the
+        shortest allows."""
+        assert self.platform is not None
+        b = self.platform.attachments
+        middle = jnp.mean(self.roots - b, axis=0)
+        across = (self.roots - b - middle)[:, 0]
+        reach = jnp.sqrt(jnp.maximum(self.length**2 - across**2, 0.01 * self.length**2))
+        depth = jnp.min((self.roots - b)[:, 1] - 0.95 * reach - middle[1])
+        return jnp.stack([middle[0], middle[1] + depth, 0.0 * depth])
+
+    def default_state(self):
+        return self.hanging()
+
+    def nodes(self, q) -> Float[Array, "m k 2"]:
+        """Positions [m] of the k = count + 1 nodes of each rope, roots first."""
+        _, x = self.motion(q, jnp.zeros_like(q))
+        step = jnp.cumsum(x.length * x.along, axis=1)
+        points = jnp.concatenate([jnp.zeros_like(step[:, :1]), step], axis=1)
+        return self.roots[:, None] + points.transpose(2, 1, 0)
+
+    def outputs(self, t, q, v, u, multipliers):
+        seg, x = self.motion(q, v)
+        tension = inverse.elastic_rows(seg, self.rope, x)[0]
+        out = {"node": self.nodes(q), "root_tension": tension[0], "stretch": x.stretch.T}
+        if self.n_constraints:
+            pull = multipliers.reshape(-1, 2)
+            out["end_force"] = pull
+            # along the last segment: positive where the rope pulls
+            out["tension"] = -jnp.sum(pull * x.along[:, -1].T, axis=1)
+        if self.platform is not None:
+            out["pose"] = self.split(q)[1]
+        return out
+
+    def geometry(self, t, q):
+        lines = {"cable": self.nodes(q)}
+        points = {"exit": self.roots}
+        if self.platform is not None:
+            lines["body"] = self.platform.outline(self.split(q)[1])[None]
+            points["joint"] = self.nodes(q)[:, -1]
+        return Scene(lines=lines, points=points, plane="xz")

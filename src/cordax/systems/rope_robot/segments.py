@@ -1,0 +1,65 @@
+"""Segments of ropes: two slender rigid rods each, with a gap between them that stretches and
+joints, the nodes, that bend.
+
+Quantities of segments have the shape (s, m): s segments from root to end, m cables; vectors in the
+plane (x, z) have their components first."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...math.materialise import materialise
+from ...math.trigonometry import sincos
+
+Field = Float[Array, "s m"]
+Vectors = Float[Array, "2 s m"]
+
+
+def dot(a, b):
+    """Of vectors with components first."""
+    return a[0] * b[0] + a[1] * b[1]
+
+
+class Segments(NamedTuple):
+    """What does not depend on the motion, shape (s, m) or (1, m) where all segments are equal.
+
+    `rest` unstretched length [m]; of the upper rod, towards the root, and of the lower one: `mass`
+    [kg] and `arm` [m], half of its length; `spin`: sum of both moments of inertia [kg m^2] about
+    their centres; `joint` [1/m], shape (s, m): curvature per angle at the node above."""
+
+    rest: Field
+    upper_mass: Field
+    lower_mass: Field
+    upper_arm: Field
+    lower_arm: Field
+    spin: Field
+    joint: Field
+
+
+def segments(length, line_density, root_stiffness, count: int) -> Segments:
+    """Of equal segments; `length` [m], `line_density` [kg/m] and `root_stiffness` [-] (m,)."""
+    rest = length[None] / count
+    mass, half = 0.5 * line_density * rest, 0.5 * rest
+    joint = jnp.concatenate([root_stiffness[None] / rest, jnp.tile(1.0 / rest, (count - 1, 1))])
+    return Segments(rest, mass, mass, 0.5 * half, 0.5 * half, mass * half**2 / 6.0, joint)
+
+
+class Motion(NamedTuple):
+    """Segments in motion, shape (s, m) each: `stretch` D [m], `angle` phi [rad] and their rates;
+    `length` l [m]; `along` u and `across` n, unit vectors (2, s, m): u(0) points down, n to +x."""
+
+    stretch: Field
+    angle: Field
+    stretch_rate: Field
+    angle_rate: Field
+    length: Field
+    along: Vectors
+    across: Vectors
+
+
+def motion(rest, q: Float[Array, "2 s m"], v: Float[Array, "2 s m"]) -> Motion:
+    """From coordinates D, phi and their rates."""
+    s, c = materialise(sincos(q[1]))
+    along, across = jnp.stack([s, -c]), jnp.stack([c, s])
+    return Motion(q[0], q[1], v[0], v[1], rest + q[0], along, across)
