@@ -81,9 +81,8 @@ def textbook(robot: RopeRobot, t, q, v):
 
     def weight(q):
         total = robot.gravity * jnp.sum(mass[:, None] * places(q)[0][..., 1])
-        return (
-            total if robot.platform is None else total + robot.platform.mass * robot.gravity * q[-2]
-        )
+        plate = 0.0 if robot.platform is None else robot.platform.mass * q[-2]
+        return total + robot.gravity * plate
 
     A = jax.jacfwd(weighted)(q)
     rate = lambda q: jax.jvp(weighted, (q,), (v,))[1]

@@ -109,7 +109,7 @@ def test_elimination_against_dense(group):
 
 
 def test_energies(group):
-    s, robot, found = group
+    s, _, found = group
     for k, x in enumerate(found):
         np.testing.assert_allclose(x["energies"], s.T_U_2P[k], rtol=1e-12)
         np.testing.assert_allclose(x["by energy"] + s.BF[k], x["at rest"], rtol=1e-11, atol=1e-9)

@@ -2,7 +2,7 @@
 carrying a platform.
 
 After Tempel, Schmidt, Haasdonk and Pott, "Application of the rigid finite element method to the
-simulation of cable-driven parallel robots" (2017), with its misprints mended (docs/rope-robot.md)."""
+simulation of cable-driven parallel robots" (2017), its misprints mended."""
 
 import equinox as eqx
 import jax
@@ -30,8 +30,8 @@ class RopeRobot(System):
     - `length` [m], `line_density` [kg/m], `EA` [N], `EI` [N m^2]: numbers or one per rope;
     - `axial_time`, `bending_time` [s]: damping, tension and moments resist their rates with these
       times their stiffness;
-    - `root_stiffness` [-]: of the joint at the root, 0 a hinge, 1 like any other joint, 2 a clamp (the
-      one that converges to a clamped beam with order 2), towards `root_angle` [rad];
+    - `root_stiffness` [-]: of the joint at the root, 0 a hinge, 1 like any other joint, 2 a clamp
+      (which converges to a clamped beam with order 2), towards `root_angle` [rad];
     - `platform`: what all ropes carry, or `end_point`: where their ends are, (m, 2) [m] or a
       `Reference` of it; neither: free ends;
     - `law`: what resists stretch and bending (`LinearRope`, `ProgressiveRope`);
