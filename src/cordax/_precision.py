@@ -1,12 +1,14 @@
 """Floating-point precision: cordax never changes it behind the user's back."""
 
+import dataclasses
 import warnings
-from typing import Any
+from typing import Any, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 _warned = False
 
@@ -17,25 +19,100 @@ def enable_x64(on: bool = True) -> None:
     jax.config.update("jax_enable_x64", on)
 
 
-def as_float_array(x: Any) -> Any:
+def as_float_array(x: Any, name: str = "value") -> Any:
     """A strongly typed float array of the current default precision.
 
     Strong typing matters: a Python float or a weakly typed array as a field retraces a jitted
-    function for every value and gets no gradient. Tracers and float arrays keep their dtype."""
+    function for every value and gets no gradient. Tracers and float arrays keep their dtype. What
+    is no number raises `ValueError` with the `name` of what it was meant for."""
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating) and not x.weak_type:
         return x
     if type(x) is object:  # a placeholder put there by a JAX transformation
         return x
-    if isinstance(x, (int, float, np.ndarray, np.generic)):
+    if _holds_tracers(x):
+        _refuse_unless(_is_real(jnp.result_type(*jax.tree.leaves(x))), name, x)
+        return jnp.asarray(x, dtype=float)
+    try:
         # by way of NumPy: JAX converts a Python number by a computation, four times as slow
-        return jnp.asarray(np.asarray(x, dtype=jnp.result_type(float)))
-    return jnp.asarray(x, dtype=float)
+        values = np.asarray(x)
+    except (ValueError, TypeError, OverflowError):
+        values = None
+    _refuse_unless(values is not None and _is_real(values.dtype) and not _has_bool(x), name, x)
+    return jnp.asarray(np.asarray(values, dtype=jnp.result_type(float)))
 
 
-def float_field(**kwargs) -> Any:
+def _is_real(dtype) -> bool:
+    return jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)
+
+
+def _has_bool(x) -> bool:
+    """Whether a truth value hides among numbers, which NumPy would turn into 1.0."""
+    if isinstance(x, (list, tuple)):
+        return any(map(_has_bool, x))
+    return isinstance(x, (bool, np.bool_))
+
+
+def _holds_tracers(x) -> bool:
+    return any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x))
+
+
+def _refuse_unless(ok: bool, name: str, given, expected="a number or an array of numbers") -> None:
+    if not ok:
+        text = repr(given)
+        text = text if len(text) <= 80 else text[:77] + "..."
+        raise ValueError(f"{name}: got {text}, expected {expected}")
+
+
+class _Number:
+    """Converts one field of a module and names it in errors; its shape, where the annotation fixes
+    it, and that it is finite are checked too."""
+
+    def __init__(self, finite: bool, optional: bool):
+        self.name, self.shape, self.finite, self.optional = "value", None, finite, optional
+
+    def __call__(self, x: Any) -> Any:
+        if x is None and self.optional:
+            return None
+        array = as_float_array(x, self.name)
+        shape = getattr(array, "shape", None)
+        if self.shape is not None and shape is not None and shape != self.shape:
+            wanted = "one number" if self.shape == () else f"shape {self.shape}"
+            _refuse_unless(False, self.name, _Text(f"shape {shape}"), wanted)
+        if self.finite and isinstance(array, jax.Array) and not isinstance(array, Tracer):
+            _refuse_unless(bool(np.all(np.isfinite(array))), self.name, x, "finite values")
+        return array
+
+
+class _Text(str):
+    """Printed as it stands."""
+
+    __repr__ = str.__str__
+
+
+class _NumberField(dataclasses.Field):
+    """A dataclass field that tells its converter the name and shape it was declared with."""
+
+    __slots__ = ()
+
+    def __set_name__(self, owner, name):
+        converter = self.metadata["converter"]
+        converter.name = name
+        annotation = vars(owner).get("__annotations__", {}).get(name)
+        annotation = next(iter(get_args(annotation)), annotation)  # of `Float[Array, ""] | None`
+        dims = str(getattr(annotation, "dim_str", "?")).split()
+        if all(d.isdigit() for d in dims):
+            converter.shape = tuple(map(int, dims))
+
+
+def float_field(*, finite: bool = True, **kwargs) -> Any:
     """A module field holding a physical number or array of numbers, converted by
-    `as_float_array`."""
-    return eqx.field(converter=as_float_array, **kwargs)
+    `as_float_array`; None where that is the default. Refused are NaN and infinity, unless
+    `finite=False`, and shapes other than the annotation's where it fixes one, as `Float[Array, ""]`
+    and `Float[Array, " 3"]` do."""
+    optional = kwargs.get("default", 0.0) is None
+    field = eqx.field(converter=_Number(finite, optional), **kwargs)
+    field.__class__ = _NumberField
+    return field
 
 
 def warn_if_single(dtype, what: str) -> None:

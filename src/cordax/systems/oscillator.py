@@ -1,6 +1,7 @@
 """Two machines for teaching and testing: a mass on a spring, and a pendulum."""
 
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from .._checks import known_values, require_positive
 from .._precision import float_field
@@ -11,9 +12,9 @@ class Oscillator(LagrangianSystem):
     """`mass` [kg] on a spring of `stiffness` [N/m] with a dashpot of `damping` [N s/m]; input: a
     force [N]."""
 
-    mass: jnp.ndarray = float_field(default=1.0)
-    stiffness: jnp.ndarray = float_field(default=1.0)
-    damping: jnp.ndarray = float_field(default=0.0)
+    mass: Float[Array, ""] = float_field(default=1.0)
+    stiffness: Float[Array, ""] = float_field(default=1.0)
+    damping: Float[Array, ""] = float_field(default=0.0)
 
     def __check_init__(self):
         require_positive("mass", self.mass)
@@ -55,9 +56,9 @@ class Pendulum(LagrangianSystem):
     """A point `mass` [kg] on a massless rod of `length` [m], angle counter-clockwise from hanging
     [rad]; input: a torque [N m]."""
 
-    mass: jnp.ndarray = float_field(default=1.0)
-    length: jnp.ndarray = float_field(default=1.0)
-    gravity: jnp.ndarray = float_field(default=9.81)
+    mass: Float[Array, ""] = float_field(default=1.0)
+    length: Float[Array, ""] = float_field(default=1.0)
+    gravity: Float[Array, ""] = float_field(default=9.81)
 
     def __check_init__(self):
         require_positive("mass", self.mass)

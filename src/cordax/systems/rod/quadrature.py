@@ -128,10 +128,25 @@ def overlap(rows):
 Quadrature = Scattered | Spans
 
 
-def check_rule(rule) -> None:
+def check_rule(rule, n: int) -> None:
+    """Raise unless a rule sees every way in which a rod of n control points can bend."""
     ok = isinstance(rule, tuple) and len(rule) == 2 and rule[0] in ("gauss", "trap")
     ok = ok and isinstance(rule[1], int) and rule[1] >= (1 if rule[0] == "gauss" else 2)
     require(ok, "quadrature", rule, '("gauss", points per span) or ("trap", points in all)')
+    more = "more points: bending that none of them sees would cost no energy"
+    require(_seen_bending(n, rule) == n - 2, "quadrature", rule, more)
+
+
+@lru_cache
+def _seen_bending(n: int, rule: tuple[str, int]) -> int:
+    """Rank of the curvatures at the points; n - 2, for a straight rod stays straight when moved or
+    turned, if all bending is seen."""
+    return int(np.linalg.matrix_rank(bsplines.basis(n, nodes(n, rule)[0])[2]))
+
+
+def nodes(n: int, rule: tuple[str, int]) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of a rule, from end to end."""
+    return (bsplines.gauss if rule[0] == "gauss" else bsplines.trapezoid)(n, rule[1])
 
 
 @lru_cache
@@ -140,7 +155,7 @@ def quadrature(n: int, rule: tuple[str, int]) -> Quadrature:
     end to end, some of them on knots."""
     if rule[0] == "gauss":
         return gauss(n, rule[1])
-    x, w = bsplines.trapezoid(n, rule[1])
+    x, w = nodes(n, rule)
     values, *derivatives = bsplines.basis(n, x)
     return Scattered(values, np.concatenate(derivatives), w)
 

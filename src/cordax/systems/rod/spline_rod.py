@@ -25,7 +25,7 @@ from .ends import End
 from .layout import Layout, layout
 from .linearisation import RodLinearisation
 from .obstacles import Obstacle
-from .quadrature import Local, Quadrature, Spans, check_rule, quadrature
+from .quadrature import Local, Quadrature, Spans, check_rule, nodes, quadrature
 
 
 class SplineRod(System):
@@ -55,12 +55,12 @@ class SplineRod(System):
     density: Float[Array, ""] = float_field(default=2700.0)
     young: Float[Array, ""] = float_field(default=69e9)
     poisson: Float[Array, ""] = float_field(default=0.33)
-    shear: Float[Array, ""] | None = None
+    shear: Float[Array, ""] | None = float_field(default=None)
     left: End = eqx.field(default_factory=End.pinned)
     right: End = eqx.field(default_factory=End.pinned)
     control_points: int = eqx.field(static=True, default=9)
     quadrature: tuple[str, int] = eqx.field(static=True, default=("gauss", 4))
-    torsion_width: Float[Array, ""] | None = None
+    torsion_width: Float[Array, ""] | None = float_field(default=None)
     bending_width: Float[Array, ""] = float_field(default=0.05)
     rest_strain: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     damping: Float[Array, ""] = float_field(default=0.0)
@@ -77,13 +77,14 @@ class SplineRod(System):
     def __check_init__(self):
         for name in ("length", "diameter", "density", "young"):
             require_positive(name, getattr(self, name))
-        if self.shear is not None:
-            require_positive("shear", self.shear)
+        for name in ("shear", "torsion_width"):
+            if getattr(self, name) is not None:
+                require_positive(name, getattr(self, name))
         nu = known_values(self.poisson)
         ok = nu is None or bool(-1 < nu < 0.5)
         require(ok, "poisson", self.poisson, "a number between -1 and 0.5")
         require(self.control_points >= 5, "control_points", self.control_points, "5 or more")
-        check_rule(self.quadrature)
+        check_rule(self.quadrature, self.control_points)
         require_shape("rest_strain", self.rest_strain, (3,))
         require_positive("bending_width", self.bending_width)
         require_positive("damping", self.damping, zero_allowed=True)
@@ -360,7 +361,7 @@ class SplineRod(System):
             float(self.span),
             np.asarray(self._densities()) * float(self.span),
         )
-        x, w = bsplines.gauss(self.control_points, 4)
+        x, w = nodes(self.control_points, self.quadrature)
         _, b1, b2, _ = bsplines.basis(self.control_points, x)
         stretch = (b1.T * w) @ b1 / h
         bend = (b2.T * w) @ b2 / h**3
