@@ -67,18 +67,20 @@ class _Number:
     """Converts one field of a module and names it in errors; its shape, where the annotation fixes
     it, and that it is finite are checked too."""
 
-    def __init__(self, finite: bool, optional: bool):
-        self.name, self.shape, self.finite, self.optional = "value", None, finite, optional
+    def __init__(self, checked: bool, optional: bool):
+        self.name, self.shape, self.checked, self.optional = "value", None, checked, optional
 
     def __call__(self, x: Any) -> Any:
         if x is None and self.optional:
             return None
         array = as_float_array(x, self.name)
+        if not self.checked:
+            return array
         shape = getattr(array, "shape", None)
         if self.shape is not None and shape is not None and shape != self.shape:
-            wanted = "one number" if self.shape == () else f"shape {self.shape}"
+            wanted = "a scalar" if self.shape == () else f"shape {self.shape}"
             _refuse_unless(False, self.name, _Text(f"shape {shape}"), wanted)
-        if self.finite and isinstance(array, jax.Array) and not isinstance(array, Tracer):
+        if isinstance(array, jax.Array) and not isinstance(array, Tracer):
             _refuse_unless(bool(np.all(np.isfinite(array))), self.name, x, "finite values")
         return array
 
@@ -104,13 +106,13 @@ class _NumberField(dataclasses.Field):
             converter.shape = tuple(map(int, dims))
 
 
-def float_field(*, finite: bool = True, **kwargs) -> Any:
+def float_field(*, checked: bool = True, **kwargs) -> Any:
     """A module field holding a physical number or array of numbers, converted by
-    `as_float_array`; None where that is the default. Refused are NaN and infinity, unless
-    `finite=False`, and shapes other than the annotation's where it fixes one, as `Float[Array, ""]`
-    and `Float[Array, " 3"]` do."""
+    `as_float_array`; None where that is the default. Refused are NaN, infinity and shapes other
+    than the annotation's where it fixes one, as `Float[Array, ""]` and `Float[Array, " 3"]` do;
+    `checked=False` leaves that to the module."""
     optional = kwargs.get("default", 0.0) is None
-    field = eqx.field(converter=_Number(finite, optional), **kwargs)
+    field = eqx.field(converter=_Number(checked, optional), **kwargs)
     field.__class__ = _NumberField
     return field
 

@@ -15,7 +15,7 @@ from cordax.systems import SplineRod
         ({"torsion_width": -1.0}, "torsion_width"),
         ({"shear": -1.0}, "shear"),
         ({"shear": "stiff"}, "shear: got 'stiff', expected a number"),
-        ({"length": [1.0, 2.0]}, r"length: got shape \(2,\), expected one number"),
+        ({"length": [1.0, 2.0]}, r"length: got shape \(2,\), expected a scalar"),
         ({"young": np.nan}, "young: got nan, expected finite values"),
         ({"rest_strain": (0.0, 0.0)}, r"rest_strain: got shape \(2,\), expected shape \(3,\)"),
         ({"quadrature": ("gauss", 1)}, "quadrature.*more points"),

@@ -50,8 +50,8 @@ class ComputedTorque(Controller):
 
     machine: TendonDriven
     reference: Reference
-    K_p: Float[Array, "..."] = float_field(default=42.25)
-    K_d: Float[Array, "..."] = float_field(default=13.0)
+    K_p: Float[Array, "..."] = float_field(checked=False, default=42.25)
+    K_d: Float[Array, "..."] = float_field(checked=False, default=13.0)
     distribution: TensionDistribution = eqx.field(default_factory=MeanTension)
     friction: Literal["none", "desired", "measured"] = eqx.field(static=True, default="desired")
     sample: float | None = eqx.field(static=True, default=None)

@@ -12,5 +12,5 @@ class State(eqx.Module):
     The sizes differ only where quaternions appear.
     """
 
-    q: Float[Array, " n_q"] = float_field(finite=False)
-    v: Float[Array, " n_v"] = float_field(finite=False)
+    q: Float[Array, " n_q"] = float_field(checked=False)
+    v: Float[Array, " n_v"] = float_field(checked=False)

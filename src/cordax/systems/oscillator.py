@@ -12,9 +12,9 @@ class Oscillator(LagrangianSystem):
     """`mass` [kg] on a spring of `stiffness` [N/m] with a dashpot of `damping` [N s/m]; input: a
     force [N]."""
 
-    mass: Float[Array, ""] = float_field(default=1.0)
-    stiffness: Float[Array, ""] = float_field(default=1.0)
-    damping: Float[Array, ""] = float_field(default=0.0)
+    mass: Float[Array, ""] = float_field(checked=False, default=1.0)
+    stiffness: Float[Array, ""] = float_field(checked=False, default=1.0)
+    damping: Float[Array, ""] = float_field(checked=False, default=0.0)
 
     def __check_init__(self):
         require_positive("mass", self.mass)
@@ -56,9 +56,9 @@ class Pendulum(LagrangianSystem):
     """A point `mass` [kg] on a massless rod of `length` [m], angle counter-clockwise from hanging
     [rad]; input: a torque [N m]."""
 
-    mass: Float[Array, ""] = float_field(default=1.0)
-    length: Float[Array, ""] = float_field(default=1.0)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    mass: Float[Array, ""] = float_field(checked=False, default=1.0)
+    length: Float[Array, ""] = float_field(checked=False, default=1.0)
+    gravity: Float[Array, ""] = float_field(checked=False, default=9.81)
 
     def __check_init__(self):
         require_positive("mass", self.mass)

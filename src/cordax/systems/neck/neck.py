@@ -49,10 +49,10 @@ class Bars(eqx.Module):
     `width` b [m] of base and top bars, one number; `diagonal` L [m], `top_mass` and `diagonal_mass`
     [kg] of each bar: one number, or one per joint from the bottom."""
 
-    width: Float[Array, ""] = float_field()
-    diagonal: Float[Array, "..."] = float_field()
-    top_mass: Float[Array, "..."] = float_field()
-    diagonal_mass: Float[Array, "..."] = float_field()
+    width: Float[Array, ""] = float_field(checked=False)
+    diagonal: Float[Array, "..."] = float_field(checked=False)
+    top_mass: Float[Array, "..."] = float_field(checked=False)
+    diagonal_mass: Float[Array, "..."] = float_field(checked=False)
 
     def __check_init__(self):
         require_shape("bars.width", self.width, ())
@@ -67,8 +67,8 @@ class Springs(eqx.Module):
     """Springs along both sides of every joint: `stiffness` [N/m] and `rest_length` [m], one number
     or one per joint."""
 
-    stiffness: Float[Array, "..."] = float_field()
-    rest_length: Float[Array, "..."] = float_field()
+    stiffness: Float[Array, "..."] = float_field(checked=False)
+    rest_length: Float[Array, "..."] = float_field(checked=False)
 
     def __check_init__(self):
         require_positive("springs.stiffness", self.stiffness, zero_allowed=True)
@@ -90,8 +90,8 @@ class Neck(LagrangianSystem):
     motors: Motors
     tendon: ElasticTendon | RigidTendon
     routing: Routing
-    pivot_friction: Float[Array, ""] = float_field(default=0.0)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    pivot_friction: Float[Array, ""] = float_field(checked=False, default=0.0)
+    gravity: Float[Array, ""] = float_field(checked=False, default=9.81)
     closed_form: bool = eqx.field(static=True, default=True)
 
     default_integrator = "linearly_implicit_euler"

@@ -16,8 +16,8 @@ class ElasticTendon(eqx.Module):
     `stiffness` [N/m] and `damping` [N s/m]: one number, or one per tendon.
     """
 
-    stiffness: Float[Array, "..."] = float_field()
-    damping: Float[Array, "..."] = float_field()
+    stiffness: Float[Array, "..."] = float_field(checked=False)
+    damping: Float[Array, "..."] = float_field(checked=False)
 
     def __check_init__(self):
         require_positive("tendon.stiffness", self.stiffness)
@@ -36,11 +36,11 @@ class Motors(eqx.Module):
     `friction_slope` [s/rad] (the width of the smoothed sign function). A positive angle pays tendon
     out."""
 
-    inertia: Float[Array, "..."] = float_field()
-    drum_radius: Float[Array, "..."] = float_field()
-    gear_ratio: Float[Array, "..."] = float_field()
-    dry_friction: Float[Array, "..."] = float_field(default=0.0)
-    friction_slope: Float[Array, "..."] = float_field(default=1.0)
+    inertia: Float[Array, "..."] = float_field(checked=False)
+    drum_radius: Float[Array, "..."] = float_field(checked=False)
+    gear_ratio: Float[Array, "..."] = float_field(checked=False)
+    dry_friction: Float[Array, "..."] = float_field(checked=False, default=0.0)
+    friction_slope: Float[Array, "..."] = float_field(checked=False, default=1.0)
 
     def __check_init__(self):
         require_positive("motors.inertia", self.inertia)
@@ -63,8 +63,8 @@ class Routing(eqx.Module):
     """Along which side of each joint each tendon runs: `left` and `right`, shape (n_tendons,
     n_joints), entries 0 or 1."""
 
-    left: Float[Array, "k n"] = float_field()
-    right: Float[Array, "k n"] = float_field()
+    left: Float[Array, "k n"] = float_field(checked=False)
+    right: Float[Array, "k n"] = float_field(checked=False)
 
     def __check_init__(self):
         require(
