@@ -8,8 +8,10 @@ import pytest
 
 import cordax
 from cordax import RESULTS, SimulationError, State, simulate
+from cordax._results import Code
 from cordax.control import PID, Sinusoid
 from cordax.systems import Neck, Oscillator, Pendulum
+from hung_ball import Ball
 from machines import Bead, DoublePendulum
 
 
@@ -202,3 +204,94 @@ def test_wrong_parameters_of_a_machine():
         Pendulum(mass=-1.0)
     with pytest.raises(ValueError, match=r"stiffness: got nan, expected finite values > 0"):
         Oscillator(stiffness=np.nan)
+
+
+# --- codes of controllers, projections and steps ------------------------------------------------
+
+
+class Refuses(cordax.Controller):
+    """No input after `until` [s]; sampled with a `period` [s], or evaluated in every stage."""
+
+    until: float = eqx.field(static=True, default=0.045)
+    every: float | None = eqx.field(static=True, default=None)
+    may_fail = True
+
+    @property
+    def period(self):
+        return self.every
+
+    def __call__(self, t, state, memory):
+        code = jnp.where(t < self.until, 0, int(Code.QP_INFEASIBLE))
+        return jnp.zeros(1), memory, code
+
+
+@pytest.mark.parametrize(("every", "failure"), [(None, 0.05), (0.01, 0.06), (0.02, 0.07)])
+def test_a_controller_ends_a_run_with_its_own_code(every, failure):
+    """At the end of the first step whose inputs it refuses: of a stage, or of the sample."""
+    run = simulate(Pendulum(), control=Refuses(every=every), throw=False, **OK)
+    assert run.result == RESULTS.qp_infeasible
+    assert float(run.failure_time) == pytest.approx(failure)
+    good = round(failure / 0.01)
+    assert np.all(run.q[good:] == run.q[good - 1])
+
+
+def test_what_a_controller_must_return():
+    class Forgets(Refuses):
+        may_fail = False
+
+    with pytest.raises(ValueError, match=r"control: got Forgets.*\(u, memory\), or may_fail"):
+        simulate(Pendulum(), control=Forgets(), **OK)
+
+
+def test_a_projection_that_finds_no_solution_says_why():
+    """A ball hung on two equal cables: the second row is redundant from the start."""
+
+    class Twice(Ball):
+        def constraint(self, t, q):
+            return jnp.repeat(super().constraint(t, q), 2)
+
+    formulation = cordax.Projected(cordax.UdwadiaKalaba())
+    run = simulate(
+        Twice(), dt=1e-2, duration=0.02, integrator="rk4", formulation=formulation, throw=False
+    )
+    assert run.result == RESULTS.singular_constraints
+    assert float(run.failure_time) == pytest.approx(0.01)
+
+
+class Prepared(cordax.Controller):
+    push: jax.Array
+    ready: bool = eqx.field(static=True, default=False)
+
+    def prepare(self):
+        return Prepared(2.0 * self.push, True)
+
+    def __call__(self, t, state, memory):
+        return (self.push if self.ready else jnp.nan * self.push), memory
+
+
+def test_controllers_prepare_once():
+    run = simulate(Pendulum(), control=Prepared(jnp.array([0.1])), **OK)
+    np.testing.assert_allclose(run.u, 0.2)
+
+
+# --- warnings -------------------------------------------------------------------------------------
+
+
+class Watched(Oscillator):
+    """Warns above x = 0.9."""
+
+    def outputs(self, t, q, v, u, multipliers):
+        return {"height": q[0]}
+
+    def warnings(self, outputs):
+        return {"high": outputs["height"] > 0.9}
+
+
+def test_warnings_are_seen_between_stored_states():
+    """sin t passes 0.9 at 1.1198 and is below it again at 2.02: stored are 0 and pi only."""
+    start = State(np.zeros(1), np.ones(1))
+    options = {"dt": np.pi / 300, "duration": np.pi}
+    run = simulate(Watched(), start, save_every=300, **options)
+    assert abs(float(run.warnings["high"]) - np.arcsin(0.9)) < np.pi / 300
+    every = simulate(Watched(), start, **options)
+    assert float(run.warnings["high"]) == float(every.warnings["high"])

@@ -1,6 +1,40 @@
 """Result codes of a simulation: one sentence each, ending with what to try."""
 
+import enum
+from typing import Any
+
 import diffrax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+
+class Code(enum.IntEnum):
+    """How a step, a projection or a controller ended, as the number that travels through compiled
+    loops; names are those of `RESULTS`."""
+
+    SUCCESSFUL = 0
+    NONFINITE_STATE = 1
+    RUNAWAY_STATE = 2
+    NEWTON_NOT_CONVERGED = 3
+    CONSTRAINT_DRIFT = 4
+    SINGULAR_CONSTRAINTS = 5
+    QP_INFEASIBLE = 6
+
+
+GOOD = Code.SUCCESSFUL
+
+
+def code_unless(ok, code: Code) -> Int[Array, ""]:
+    """`code`, or good where `ok`."""
+    return jnp.where(ok, jnp.int32(GOOD), jnp.int32(code))
+
+
+def first_code(*codes) -> Int[Array, ""]:
+    """The first of `codes` that is not good."""
+    first = jnp.int32(GOOD)
+    for code in reversed(codes):
+        first = jnp.where(jnp.asarray(code) == GOOD, first, jnp.asarray(code, jnp.int32))
+    return first
 
 
 class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
@@ -36,3 +70,11 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
         "No cable tensions within the bounds produce the wanted force. Relax the tension bounds "
         "or change the motion."
     )
+
+
+def result_of(code) -> Any:
+    """The `RESULTS` of a code."""
+    result: Any = RESULTS.successful
+    for value in Code:
+        result = RESULTS.where(code == value, getattr(RESULTS, value.name.lower()), result)
+    return result

@@ -1,6 +1,6 @@
-"""The compiled part of a simulation: time loop, status codes, outputs of stored states."""
+"""The compiled part of a simulation: the time loop and how it ends."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -10,13 +10,12 @@ from jax.core import Tracer
 
 from ._checks import require, require_shape
 from ._precision import as_float_array
-from ._results import RESULTS
+from ._results import GOOD, RESULTS, Code, code_unless, first_code
 from .formulations import Dynamics
 from .integrators import Diffrax, Integrator
 from .loops import each, loop
 from .mechanics import Controller, State
-from .mechanics.constraints import rank_margin
-from .trajectory import Trajectory
+from .stored import join, stored_trajectory
 
 
 class Run(eqx.Module):
@@ -32,8 +31,13 @@ class Run(eqx.Module):
 
     def prepared(self) -> "Run":
         """The same with what is constant along the run computed once."""
-        machine = self.dynamics.system.prepare()
-        return eqx.tree_at(lambda run: run.dynamics.system, self, machine)
+        both = self.dynamics.system.prepare(), self.controller.prepare()
+        return eqx.tree_at(lambda run: (run.dynamics.system, run.controller), self, both)
+
+    def control(self, t, state, memory):
+        """Inputs, memory and code of the controller."""
+        u, memory, *code = self.controller(t, state, memory)
+        return u, memory, jnp.asarray(code[0] if code else GOOD, jnp.int32)
 
 
 class _HeldInput(eqx.Module):
@@ -44,18 +48,14 @@ class _HeldInput(eqx.Module):
 
 
 class _ContinuousInput(eqx.Module):
-    controller: Controller
+    """Inputs evaluated in every stage. Where the controller fails they are NaN, so that the step
+    fails; why it did, `judge_controller` finds out afterwards."""
+
+    run: Run
 
     def __call__(self, t, q, v):
-        return self.controller(t, State(q, v), ())[0]
-
-
-GOOD, _NONFINITE, _RUNAWAY, _UNSOLVED, _DRIFTED, _SINGULAR = range(6)
-
-#: largest |Phi| of a run that counts as one
-MAX_DRIFT = 1e-3
-#: smallest pivot of the scaled Phi_q M^-1 Phi_q^T below which rows count as redundant
-REDUNDANT = 1e-11
+        u, _, code = self.run.control(t, State(q, v), ())
+        return jnp.where(code == GOOD, u, jnp.nan) if self.run.controller.may_fail else u
 
 
 @eqx.filter_jit
@@ -64,20 +64,59 @@ def _integrate(run: Run, state, memory, status, t0, dt, n_saves: int):
     Returns the trajectory with its start, and the last state, memory and status."""
     if isinstance(run.integrator, Diffrax):
         return _integrate_diffrax(run, state, status, t0, dt, n_saves)
-    trajectory, end = _blocks(run, _start(run, state, memory, status, t0, dt), 0, t0, dt, n_saves)
-    return trajectory, end[0], end[1], end[-1]
+    start = _start(run, state, memory, status, t0, dt)
+    trajectory, end = _blocks(run, start, 0, t0, dt, n_saves)
+    return trajectory, end.state, end.memory, end.status
 
 
-def _start(run: Run, state, memory, status, t0, dt):
-    """What the time loop carries: state, memory, held inputs, the integrator's own and status."""
+class _Carry(NamedTuple):
+    """What the time loop carries: state, the controller's memory, held inputs and their code, what
+    the integrator carries, the first time of every alarm, and how the run goes: a code and the
+    time of failure."""
+
+    state: State
+    memory: Any
+    held: Any
+    inner: Any
+    alarms: dict[str, jax.Array]
+    status: Any
+
+
+def _start(run: Run, state, memory, status, t0, dt) -> _Carry:
     _check_inputs(run, state, memory, t0)
     run = run.prepared()
-    u = _ContinuousInput(run.controller)
+    u = _ContinuousInput(run)
     held = None
     if run.hold:
-        u = _HeldInput(run.controller(t0, state, memory)[0])
-        held = jnp.zeros_like(u.u)
-    return state, memory, held, run.integrator.init(run.dynamics, t0, dt, state, u), status
+        u = _HeldInput(run.control(t0, state, memory)[0])
+        held = jnp.zeros_like(u.u), jnp.int32(GOOD)
+    inner = run.integrator.init(run.dynamics, t0, dt, state, u)
+    alarms = dict.fromkeys(_alarm_names(run, state, t0), jnp.full((), jnp.inf, state.q.dtype))
+    return _Carry(state, memory, held, inner, alarms, status)
+
+
+def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
+    system = run.dynamics.system
+    u, multipliers = jnp.zeros(system.n_u), jnp.zeros(system.n_constraints)
+    alarms = jax.eval_shape(system.alarms, t, state.q, state.v, u, multipliers)
+    return tuple(sorted(alarms))
+
+
+def _alarms(run: Run, t, state, u, multipliers) -> dict[str, jax.Array]:
+    """Which alarms hold at the start of a step. Nothing of it carries derivatives."""
+    dynamics, (t, q, v) = run.dynamics, jax.lax.stop_gradient((t, state.q, state.v))
+    dynamics, u = _frozen((dynamics, u))
+    inputs = u(t, q, v)
+    if dynamics.system.n_constraints == 0:
+        multipliers = jnp.zeros(0, q.dtype)
+    elif multipliers is None:
+        multipliers = dynamics.multipliers(t, q, v, inputs)
+    found = dynamics.system.alarms(t, q, v, inputs, jax.lax.stop_gradient(multipliers))
+    return {name: jnp.any(x) for name, x in found.items()}
+
+
+def _frozen(tree):
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
 def _blocks(run: Run, start, first, t0, dt, n_saves: int):
@@ -85,33 +124,50 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
     trajectory, which includes the start, and what the next block needs."""
     unprepared, run = run.dynamics.system, run.prepared()
     system = run.dynamics.system
-    continuous = _ContinuousInput(run.controller)
+    continuous = _ContinuousInput(run)
 
-    def step(carry, i):
-        state, memory, held, inner, (code, failure) = carry
+    def step(carry: _Carry, i):
+        state, memory, held, inner, alarms, (code, failure) = carry
         t = t0 + i * dt
+        refused = jnp.int32(GOOD)
+        u = continuous
         if run.hold:
-            sample = lambda: run.controller(t, state, memory)
+
+            def sample():
+                u, after, code = run.control(t, state, memory)
+                return (u, code), after
+
             keep = lambda: (held, memory)
             due = i % run.hold == 0
             held, memory = sample() if run.hold == 1 else jax.lax.cond(due, sample, keep)
-            u = _HeldInput(held)
-        else:
-            u = continuous
-        new, inner_new, solved = run.integrator.step(run.dynamics, t, dt, state, u, inner)
-        new = run.dynamics.formulation.project(system, t + dt, new)
+            u, refused = _HeldInput(held[0]), held[1]
+        new, inner_new, solved, multipliers = run.integrator.step(
+            run.dynamics, t, dt, state, u, inner
+        )
+        new, projected = run.dynamics.formulation.project(system, t + dt, new)
         finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.v])))
         valid = jnp.asarray(system.valid(t + dt, new.q, new.v))
-        worst = jnp.where(
-            finite, jnp.where(valid, jnp.where(solved, GOOD, _UNSOLVED), _RUNAWAY), _NONFINITE
+        ended = first_code(
+            refused,
+            jnp.where(solved == Code.NEWTON_NOT_CONVERGED, GOOD, solved),
+            projected,
+            code_unless(finite, Code.NONFINITE_STATE),
+            code_unless(valid, Code.RUNAWAY_STATE),
+            solved,
         )
-        worst = worst.astype(code.dtype)
         alive = code == GOOD
-        failure = jnp.where(alive & (worst != GOOD), t + dt, failure)
-        code = jnp.where(alive, worst, code)
+        if alarms:
+            found = _alarms(run, t, state, u, multipliers)
+            alarms = {
+                name: jnp.where(found[name] & alive, jnp.minimum(time, t), time)
+                for name, time in alarms.items()
+            }
+        failure = jnp.where(alive & (ended != GOOD), t + dt, failure)
+        code = jnp.where(alive, ended, code)
         go = code == GOOD
         pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
-        return (pick(new, state), memory, held, pick(inner_new, inner), (code, failure)), None
+        new, inner = pick((new, inner_new), (state, inner))
+        return _Carry(new, memory, held, inner, alarms, (code, failure)), None
 
     def block(carry, j):
         j = first + j
@@ -122,9 +178,8 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
             carry, _ = jax.lax.scan(step, carry, indices)
         return carry, keep(carry)
 
-    def keep(carry):
-        state, memory, held, inner, _ = carry
-        return state, memory, held, run.integrator.record(inner)
+    def keep(carry: _Carry):
+        return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
 
     end, stored = loop(block, start, n_saves, run.adjoint)
     prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
@@ -133,13 +188,34 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
     t = t0 + k * (run.save_every * dt)
 
     def inputs(k, t, state, memory, held):
-        u = run.controller(t, state, memory)[0]
-        return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held)
+        u = run.control(t, state, memory)[0]
+        return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held[0])
 
     u = each(inputs, k, t, states, memories, helds)
-    trajectory = _trajectory(run, unprepared, t, states, u, records, *end[-1])
-    events = run.integrator.events(end[3])
-    return eqx.tree_at(lambda x: x.events, trajectory, events, is_leaf=_is_none), end
+    status = end.status
+    if run.hold == 0 and run.controller.may_fail:
+        status = _judge_controller(run, dt, end.state, status)
+    trajectory, last, status = stored_trajectory(
+        run, unprepared, t, states, u, records, end.alarms, status
+    )
+    events = run.integrator.events(end.inner)
+    trajectory = eqx.tree_at(lambda x: x.events, trajectory, events, is_leaf=_is_none)
+    return trajectory, end._replace(state=last, status=status)
+
+
+def _judge_controller(run: Run, dt, last: State, status):
+    """Whether a controller that is evaluated in every stage explains a step without solution: its
+    code at the last good state, and half a step and a step on."""
+    code, failure = status
+    retract = run.dynamics.system.retract
+
+    def look():
+        at = lambda h: (failure - dt + h, State(retract(last.q, h * last.v), last.v))
+        codes = [run.control(*at(share * dt), ())[2] for share in (0.0, 0.5, 1.0)]
+        return first_code(*codes, code)
+
+    unsolved = (code == Code.NONFINITE_STATE) | (code == Code.NEWTON_NOT_CONVERGED)
+    return jax.lax.cond(unsolved, look, lambda: code.astype(jnp.int32)), failure
 
 
 _is_none = lambda x: x is None
@@ -159,14 +235,15 @@ def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
         diffrax.ForwardMode() if run.adjoint == "forward" else diffrax.RecursiveCheckpointAdjoint()
     )
     t = t0 + jnp.arange(n_saves + 1) * (run.save_every * dt)
-    u = _ContinuousInput(run.controller)
+    u = _ContinuousInput(run)
     (q, v), finite, result = run.integrator.solve(run.dynamics, t, dt, state, u, adjoint)
     system = run.dynamics.system
     valid = jax.vmap(lambda t, q, v: jnp.asarray(system.valid(t, q, v)))(t, q, v)
     earlier = status[0] != GOOD
     bad = ~(finite & valid) | earlier
     first = jnp.argmax(bad)
-    code = jnp.where(jnp.any(bad), jnp.where(finite[first], _RUNAWAY, _NONFINITE), GOOD)
+    kind = jnp.where(finite[first], Code.RUNAWAY_STATE, Code.NONFINITE_STATE)
+    code = jnp.where(jnp.any(bad), kind, GOOD)
     code = jnp.where(earlier, status[0], code.astype(status[0].dtype))
     failure = jnp.where(earlier, status[1], jnp.where(code == GOOD, jnp.inf, t[first]))
     # rows after the failure repeat the last good one, as with a fixed step
@@ -174,70 +251,15 @@ def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
     row = jnp.minimum(jnp.arange(n_saves + 1), last_good)
     states = State(q[row], v[row])
     inputs = jax.vmap(lambda t, s: run.controller(t, s, ())[0])(t, states)
-    trajectory = _trajectory(run, unprepared, t, states, inputs, (), code, failure)
+    trajectory, last, (code, failure) = stored_trajectory(
+        run, unprepared, t, states, inputs, (), {}, (code, failure)
+    )
     # Where diffrax gave up, states are missing; its reason says more than that they are.
     ended = RESULTS.promote(result)
-    merged = RESULTS.where(
-        (ended == RESULTS.successful) | earlier | (code == _RUNAWAY), trajectory.result, ended
-    )
+    known = (ended == RESULTS.successful) | earlier | (code == Code.RUNAWAY_STATE)
+    merged = RESULTS.where(known, trajectory.result, ended)
     trajectory = eqx.tree_at(lambda x: x.result, trajectory, merged)
-    return trajectory, jax.tree.map(lambda x: x[-1], states), (), (code, failure)
-
-
-def _trajectory(run: Run, system, t, states, u, records, code, failure) -> Trajectory:
-    """Outputs, warnings and constraint errors of the stored states; `system` as the user gave
-    it."""
-    dynamics, integrator = run.dynamics, run.integrator
-    machine = dynamics.system
-    constrained = machine.n_constraints > 0
-
-    def look(t, q, v, u, record):
-        if constrained:
-            multipliers = integrator.multipliers(dynamics, record, t, q, v, u)
-            drift = jnp.max(jnp.abs(integrator.violation(dynamics, record, t, q)))
-        else:
-            multipliers, drift = jnp.zeros(0, q.dtype), jnp.zeros((), q.dtype)
-        outputs = machine.outputs(t, q, v, u, multipliers)
-        bad = {name: jnp.any(x) for name, x in machine.warnings(outputs).items()}
-        return multipliers, drift, outputs, bad
-
-    multipliers, drift, outputs, bad = each(look, t, states.q, states.v, u, records)
-    within = t < failure
-    first = lambda b: jnp.where(jnp.any(b & within), t[jnp.argmax(b & within)], jnp.inf)
-    warnings = {name: first(b) for name, b in bad.items()}
-    if constrained:
-        code, failure = _judge_constraints(
-            dynamics, t, states, first(drift > MAX_DRIFT), code, failure
-        )
-    result: Any = RESULTS.successful
-    for value, name in (
-        (_NONFINITE, "nonfinite_state"),
-        (_RUNAWAY, "runaway_state"),
-        (_UNSOLVED, "newton_not_converged"),
-        (_DRIFTED, "constraint_drift"),
-        (_SINGULAR, "singular_constraints"),
-    ):
-        result = RESULTS.where(code == value, getattr(RESULTS, name), result)
-    return Trajectory(
-        t, states.q, states.v, u, multipliers, drift, outputs, warnings, result, failure, system
-    )
-
-
-def _judge_constraints(dynamics: Dynamics, t, states, drifted, code, failure):
-    """Whether constraints explain how a run ended: drift, or, where steps had no solution, rows
-    that have become redundant in the last good state."""
-    last = jax.tree.map(lambda x: x[-1], states)
-    unsolved = (code == _NONFINITE) | (code == _UNSOLVED)
-    margin = jax.lax.cond(
-        unsolved,
-        lambda: rank_margin(dynamics.system, t[-1], last.q),
-        lambda: jnp.ones((), last.q.dtype),
-    )
-    # a margin that is not a number means that even a diagonal entry has vanished
-    singular = unsolved & ~(margin > REDUNDANT)
-    code = jnp.where(singular, _SINGULAR, code)
-    late = (code == GOOD) & jnp.isfinite(drifted)
-    return jnp.where(late, _DRIFTED, code), jnp.where(late, drifted, failure)
+    return trajectory, last, (), (code, failure)
 
 
 def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
@@ -256,7 +278,7 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
             part, carry = _piece(run, carry, jnp.asarray(first), time, step, per_piece)
             parts.append(part)
             bar.update(per_piece * run.save_every)
-    return join(parts), carry[0], carry[1], carry[-1]
+    return join(parts), carry.state, carry.memory, carry.status
 
 
 _piece = eqx.filter_jit(_blocks)
@@ -267,48 +289,11 @@ def _pieces(n_saves: int) -> int:
     return max(d for d in range(1, 51) if n_saves % d == 0)
 
 
-def join(parts: list[Trajectory]) -> Trajectory:
-    """Trajectories end to end; the instant two of them share is taken from the later one."""
-    arrays = lambda get: jnp.concatenate([get(p)[:-1] for p in parts[:-1]] + [get(parts[-1])])
-    last = parts[-1]
-    outputs = {name: arrays(lambda p, n=name: p.outputs[n]) for name in last.outputs}
-    warnings = {n: jnp.min(jnp.stack([p.warnings[n] for p in parts])) for n in last.warnings}
-    result, failure = parts[0].result, parts[0].failure_time
-    for part in parts[1:]:
-        good = result == RESULTS.successful
-        result = RESULTS.where(good, part.result, result)
-        failure = jnp.where(good, part.failure_time, failure)
-    return Trajectory(
-        arrays(lambda p: p.t),
-        arrays(lambda p: p.q),
-        arrays(lambda p: p.v),
-        arrays(lambda p: p.u),
-        _padded(parts),
-        arrays(lambda p: p.violation),
-        outputs,
-        warnings,
-        result,
-        failure,
-        last.system,
-        _all_events(parts),
-    )
-
-
-def _padded(parts: list[Trajectory]):
-    """Multipliers end to end; a phase with fewer constraints than another has zeros for the
-    rest."""
-    rows = max(p.multipliers.shape[-1] for p in parts)
-    wide = [jnp.pad(p.multipliers, ((0, 0), (0, rows - p.multipliers.shape[-1]))) for p in parts]
-    return jnp.concatenate([w[:-1] for w in wide[:-1]] + [wide[-1]])
-
-
-def _all_events(parts: list[Trajectory]):
-    if any(p.events is None for p in parts):
-        return None
-    return jax.tree.map(lambda *xs: jnp.concatenate(xs), *(p.events for p in parts))
-
-
 def _check_inputs(run: Run, state, memory, t) -> None:
-    """The shape of what the controller returns; done while tracing, where it costs nothing."""
-    u = jax.eval_shape(lambda: run.controller(t, state, memory)[0])
-    require_shape("control", u, (run.dynamics.system.n_u,))
+    """What the controller returns; done while tracing, where it costs nothing."""
+    name, wanted = type(run.controller).__name__, 3 if run.controller.may_fail else 2
+    returned = jax.eval_shape(lambda: run.controller(t, state, memory))
+    fits = isinstance(returned, tuple) and len(returned) == wanted
+    form = "(u, memory, code)" if wanted == 3 else "(u, memory), or may_fail = True"
+    require(fits, "control", f"{name} returning {returned}", f"{name} to return {form}")
+    require_shape("control", returned[0], (run.dynamics.system.n_u,))

@@ -15,14 +15,15 @@ from jax.core import Tracer
 
 from ._checks import known_values, require, require_finite, require_known, require_shape
 from ._precision import as_float_array, warn_if_single
-from ._results import RESULTS
+from ._results import GOOD, RESULTS
 from .consistency import check_start
-from .engine import GOOD, Run, advance, join
+from .engine import Run, advance
 from .experiment import Experiment
 from .formulations import Baumgarte, Dynamics, Formulation, Index3, Minimal
 from .integrators import BY_NAME, Integrator, Unilateral
 from .loops import ADJOINTS
 from .mechanics import Controller, State, System, as_controller
+from .stored import join
 from .trajectory import Trajectory
 
 Adjoint = Literal["scan", "checkpointed", "forward"]
@@ -102,7 +103,7 @@ def simulate(
     warn_if_single(state.q.dtype, type(machine).__name__)
 
     parts, time, memory = [], t0, None
-    status = np.asarray(GOOD), as_float_array(math.inf)
+    status = np.asarray(GOOD, np.int32), as_float_array(math.inf)
     for number, (phase, end) in enumerate(phases):
         machine = phase if isinstance(phase, System) else _phase_machine(phase, state)
         _check_state(machine, state, as_float_array(time))

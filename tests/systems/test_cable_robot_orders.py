@@ -35,7 +35,7 @@ def march(formulation, integrator, steps):
         state, carry, worst = c
         new = integrator.step(dynamics, i * dt, dt, state, push, carry)
         t = (i + 1.0) * dt
-        state = formulation.project(ROBOT, t, new.state)
+        state, _ = formulation.project(ROBOT, t, new.state)
         drift = jnp.max(jnp.abs(ROBOT.constraint(t, state.q)))
         return state, new.carry, jnp.maximum(worst, drift)
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require_known, require_positive
 from .._precision import float_field
+from .._results import Code, code_unless
 from ..math.linalg import matvec
 from ..mechanics import Controller, State
 from .references import Reference
@@ -62,6 +63,10 @@ class ComputedTorque(Controller):
         require_positive("K_d", self.K_d, zero_allowed=True)
 
     @property
+    def may_fail(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.distribution.may_fail
+
+    @property
     def period(self):
         return self.sample
 
@@ -76,7 +81,9 @@ class ComputedTorque(Controller):
         if self.friction != "none":
             known = desired_rate if self.friction == "desired" else rate
             torque = torque + motors.friction_torque(matvec(J, known) / motors.travel)
-        return torque, memory
+        if not self.may_fail:
+            return torque, memory
+        return torque, memory, code_unless(jnp.all(jnp.isfinite(T)), Code.QP_INFEASIBLE)
 
     def tension(self, t, state: State):
         """The tensions the controller asks for [N], shape (n_tendons,)."""

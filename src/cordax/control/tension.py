@@ -1,5 +1,7 @@
 """Which tensions produce a wanted generalised force: `W T = tau` with more tendons than joints."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -11,7 +13,9 @@ from ..math.linalg import matmul, matvec, solve, vecmat
 
 class TensionDistribution(eqx.Module):
     """`(W, tau) -> T`: W shape (n, k) [m], tau (n,) [N m], tensions T (k,) [N]. Results may be
-    negative where W demands it."""
+    negative where W demands it. One that `may_fail` is NaN where there is no solution."""
+
+    may_fail: ClassVar[bool] = False
 
     def __call__(self, W, tau) -> Float[Array, " k"]:
         raise NotImplementedError
@@ -56,9 +60,10 @@ class BoundedTension(TensionDistribution):
     """The solution closest to equal tensions `mean` [N] with every tension between `minimum` and
     `maximum` [N]: a quadratic programme, solved by qpax. `mean` None: midway.
 
-    NaN where no tensions within the bounds produce `tau`: a simulation then stops and says so.
-    Derivatives in reverse mode only."""
+    NaN where no tensions within the bounds produce `tau`: a simulation then stops with
+    `qp_infeasible`. Derivatives in reverse mode only."""
 
+    may_fail = True
     minimum: Float[Array, ""] = float_field()
     maximum: Float[Array, ""] = float_field()
     mean: Float[Array, ""] | None = None

@@ -1,8 +1,9 @@
 """The contract between machines and integrators."""
 
 import equinox as eqx
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from .._results import GOOD
 from ..mechanics import Linearisation, State, System
 
 
@@ -24,9 +25,10 @@ class Formulation(eqx.Module):
         """The equations about a state, as a linearly implicit step needs them."""
         raise NotImplementedError
 
-    def project(self, system: System, t, state: State) -> State:
-        """Bring a state onto the constraints after a step; the identity by default."""
-        return state
+    def project(self, system: System, t, state: State) -> tuple[State, Int[Array, ""] | int]:
+        """Bring a state onto the constraints after a step, and how that went (a `Code`); the
+        identity by default."""
+        return state, GOOD
 
     def enter(self, system: System, t, state: State) -> State:
         """The state with which a phase begins: the velocity jump of newly joined bodies; identity
@@ -42,6 +44,10 @@ class Dynamics(eqx.Module):
 
     def acceleration(self, t, q, v, u):
         return self.formulation.acceleration(self.system, t, q, v, u)[0]
+
+    def accelerate(self, t, q, v, u):
+        """Acceleration and multipliers."""
+        return self.formulation.acceleration(self.system, t, q, v, u)
 
     def multipliers(self, t, q, v, u):
         return self.formulation.acceleration(self.system, t, q, v, u)[1]

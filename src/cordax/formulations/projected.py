@@ -1,8 +1,10 @@
 """Back onto the constraints after every step."""
 
 import equinox as eqx
+import jax.numpy as jnp
 
 from .._checks import require
+from .._results import GOOD, Code, code_unless
 from ..mechanics import State
 from ..mechanics.constraints import position_on_constraints, velocity_on_constraints
 from .constrained import Constrained
@@ -28,6 +30,10 @@ class Projected(Constrained):
 
     def project(self, system, t, state):
         if system.n_constraints == 0:
-            return state
+            return state, GOOD
         q = position_on_constraints(system, t, state.q, self.iterations)
-        return State(q, velocity_on_constraints(system, t, q, state.v)[0])
+        v = velocity_on_constraints(system, t, q, state.v)[0]
+        # from a finite state, only rows that have lost their rank lead to a NaN
+        finite = lambda q, v: jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
+        found = finite(q, v) | ~finite(state.q, state.v)
+        return State(q, v), code_unless(found, Code.SINGULAR_CONSTRAINTS)

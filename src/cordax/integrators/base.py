@@ -4,8 +4,9 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float, Int
 
+from .._results import GOOD
 from .._types import InputFunction
 from ..formulations import Dynamics, Index3
 from ..math.dependence import depends
@@ -13,12 +14,13 @@ from ..mechanics import State
 
 
 class Step(NamedTuple):
-    """What a step returns: the new state, what the next step needs, and whether its equations were
-    solved."""
+    """What a step returns: the new state, what the next step needs, how it ended (a `Code`, 0:
+    well), and the multipliers at its start, shape (m,), where the method computes them anyway."""
 
     state: State
     carry: Any
-    solved: Bool[Array, ""] | bool = True
+    code: Int[Array, ""] | int = GOOD
+    multipliers: Float[Array, " m"] | None = None
 
 
 def linearisation_is_exact(dynamics: Dynamics, t, state: State, u: InputFunction) -> bool:

@@ -1,5 +1,6 @@
 """Forward Euler."""
 
+from .._results import GOOD
 from ..mechanics import State
 from .base import Integrator, Step
 
@@ -14,8 +15,8 @@ class ExplicitEuler(Integrator):
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v
-        a = dynamics.acceleration(t, q, v, u(t, q, v))
-        return Step(State(dynamics.retract(q, dt * v), v + dt * a), carry)
+        a, multipliers = dynamics.accelerate(t, q, v, u(t, q, v))
+        return Step(State(dynamics.retract(q, dt * v), v + dt * a), carry, GOOD, multipliers)
 
     def growth(self, eigenvalue_dt):
         return abs(1 + eigenvalue_dt)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from .._checks import known_values, require
 from .._precision import float_field
+from .._results import Code, code_unless
 from ..math.newton import Correction, newton
 from ..mechanics import State
 from ..mechanics.constraints import constraint_force
@@ -99,7 +100,8 @@ class GeneralisedAlpha(Integrator):
             correction=known if linearisation_is_exact(dynamics, t, state, u) else None,
         )
         q, v, smooth = end(x[:n], (*now, dt))
-        return Step(State(q, v), (x[:n], smooth, x[n:], u(t + dt, q, v)), solved)
+        code = code_unless(solved, Code.NEWTON_NOT_CONVERGED)
+        return Step(State(q, v), (x[:n], smooth, x[n:], u(t + dt, q, v)), code, multipliers)
 
     def growth(self, eigenvalue_dt):
         """Spectral radius of the amplification matrix on the oscillator with this eigenvalue."""

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
 
+from .._results import Code, code_unless
 from ..math.newton import Correction, newton
 from ..mechanics import State
 from .base import Integrator, Step, linearisation_is_exact
@@ -53,7 +54,8 @@ class _Implicit(Integrator):
             max_iterations=self.max_iterations,
             correction=correction if linearisation_is_exact(dynamics, t, state, u) else None,
         )
-        return Step(State(dynamics.retract(q, dt * w), v + (w - v) / self.abscissa), w, solved)
+        code = code_unless(solved, Code.NEWTON_NOT_CONVERGED)
+        return Step(State(dynamics.retract(q, dt * w), v + (w - v) / self.abscissa), w, code)
 
 
 class ImplicitEuler(_Implicit):

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jax import lax
 
+from .._results import GOOD
 from ..math.materialise import materialise
 from ..mechanics import State
 from .base import Integrator, Step
@@ -28,14 +29,15 @@ class RK4(Integrator):
             (dq, dv), (sum_q, sum_v) = carry
             node, weight = coefficients
             time, at_q, at_v = t + node * dt, q + node * dt * dq, v + node * dt * dv
-            a = dynamics.acceleration(time, at_q, at_v, u(time, at_q, at_v))
+            a, multipliers = dynamics.accelerate(time, at_q, at_v, u(time, at_q, at_v))
             slope = materialise((dynamics.rate(at_q, at_v), a))
-            return (slope, (sum_q + weight * slope[0], sum_v + weight * slope[1])), None
+            return (slope, (sum_q + weight * slope[0], sum_v + weight * slope[1])), multipliers
 
         zeros = (jnp.zeros_like(q), jnp.zeros_like(v))
         tableau = jnp.asarray(_NODES, q.dtype), jnp.asarray(_WEIGHTS, q.dtype)
-        (_, (dq, dv)), _ = lax.scan(stage, (zeros, zeros), tableau)
-        return Step(State(dynamics.normalise(q + dt * dq), v + dt * dv), carry)
+        (_, (dq, dv)), multipliers = lax.scan(stage, (zeros, zeros), tableau)
+        new = State(dynamics.normalise(q + dt * dq), v + dt * dv)
+        return Step(new, carry, GOOD, multipliers[0])
 
     def growth(self, eigenvalue_dt):
         z = eigenvalue_dt

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._results import GOOD
 from ..mechanics import State
 from .base import Integrator, Step
 
@@ -26,9 +27,10 @@ class Zhai(Integrator):
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v, before = state.q, state.v, carry
-        a = dynamics.acceleration(t, q, v, u(t, q, v))
+        a, multipliers = dynamics.accelerate(t, q, v, u(t, q, v))
         dq = dt * v + dt * dt * (a - 0.5 * before)
-        return Step(State(dynamics.retract(q, dq), v + dt * (1.5 * a - 0.5 * before)), a)
+        new = State(dynamics.retract(q, dq), v + dt * (1.5 * a - 0.5 * before))
+        return Step(new, a, GOOD, multipliers)
 
     def growth(self, eigenvalue_dt):
         # One step of (q, v, a_before) on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair

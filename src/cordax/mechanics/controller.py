@@ -1,5 +1,7 @@
 """What decides the inputs of a machine."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -10,16 +12,24 @@ from .system import System
 
 
 class Controller(eqx.Module):
-    """`(t, state, memory) -> (u, memory)`, with `u` of shape (n_u,).
+    """`(t, state, memory) -> (u, memory)`, with `u` of shape (n_u,); a controller that `may_fail`
+    returns `(u, memory, code)`, a `Code` that is 0 where all is well, and the run ends with it.
 
     `memory` is a pytree, `()` if there is none. With `period` (seconds, a multiple of dt) the
     controller is sampled: called once per period, its output held. Without, a memoryless controller
     is evaluated wherever the integrator asks, in every stage; one with memory is sampled at every
     step."""
 
+    may_fail: ClassVar[bool] = False
+
     @property
     def period(self) -> float | None:
         return None
+
+    def prepare(self) -> "Controller":
+        """An equal controller that has computed once what does not change along a run; called
+        inside of the compiled function, before the time loop."""
+        return self
 
     def init(self, state: State):
         """The memory at the start; `()` for none."""

@@ -106,6 +106,11 @@ class System(eqx.Module):
         pushes."""
         return {}
 
+    def alarms(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
+        """`warnings` at one instant, looked at in every step: a machine whose warnings need less
+        than all `outputs` may compute them alone."""
+        return self.warnings(self.outputs(t, q, v, u, multipliers))
+
     def geometry(self, t, q) -> Scene:
         """Points and lines to draw."""
         return Scene()

@@ -97,7 +97,7 @@ def _march(rod: SplineRod, integrator: Integrator, dt, amplitude, stride, rows):
     def step(i, carry):
         state, inner, solved = carry
         new = integrator.step(dynamics, i * dt, dt, state, push, inner)
-        return new.state, new.carry, solved & new.solved
+        return new.state, new.carry, solved & (new.code == 0)
 
     def block(carry):
         row, inner, state, stored, _ = carry
