@@ -8,7 +8,7 @@ import pytest
 import cordax
 from cordax import State, simulate
 from cordax.control import PID, Sinusoid
-from cordax.simulate import _constrained_formulation
+from cordax.simulate import _formulation
 from cordax.systems import Oscillator, Pendulum
 from hung_ball import Ball
 from machines import Bead
@@ -185,7 +185,7 @@ def test_default_dt_and_integrator_are_those_of_the_machine():
 
 def test_jitted_functions_share_what_a_first_trace_made():
     """The formulation that `simulate` chooses is made once, here inside of the first trace."""
-    _constrained_formulation.cache_clear()
+    _formulation.cache_clear()
     ball = Ball()
     start = ball.default_state()
 

@@ -19,8 +19,9 @@ from ._results import GOOD, RESULTS
 from .consistency import check_start
 from .engine import Run, advance
 from .experiment import Experiment
-from .formulations import Baumgarte, Dynamics, Formulation, Index3, Minimal
-from .integrators import BY_NAME, Integrator, Unilateral
+from .formulations import BY_NAME as FORMULATIONS
+from .formulations import Dynamics, Formulation
+from .integrators import BY_NAME, Integrator
 from .loops import ADJOINTS
 from .mechanics import Controller, State, System, as_controller
 from .stored import join
@@ -108,8 +109,7 @@ def simulate(
         machine = phase if isinstance(phase, System) else _phase_machine(phase, state)
         _check_state(machine, state, as_float_array(time))
         if number == 0:
-            slack = isinstance(integrator, Unilateral)
-            check_start(machine, state, as_float_array(time), one_sided=slack)
+            check_start(machine, state, as_float_array(time), one_sided=integrator.lets_go)
         dynamics = Dynamics(machine, formulation)
         formulation.check(machine)
         integrator.check(dynamics)
@@ -137,18 +137,25 @@ def _refuse(given: dict) -> None:
 
 
 def _default_formulation(machine: System, integrator: Integrator) -> Formulation:
-    if machine.n_constraints == 0:
-        return Minimal()
     needed = integrator.solves_constraints == "needed"
-    return _constrained_formulation(needed, bool(jax.config.jax_enable_x64))  # pyright: ignore
+    if machine.n_constraints == 0:
+        name, numbers = "minimal", {}
+    elif machine.default_formulation is None or needed:
+        name, numbers = "index_3" if needed else "baumgarte", {}
+    elif isinstance(machine.default_formulation, str):
+        name, numbers = machine.default_formulation, {}
+    else:
+        name, numbers = machine.default_formulation
+    require_known("default_formulation", name, FORMULATIONS)
+    return _formulation(name, tuple(numbers.items()), bool(jax.config.jax_enable_x64))  # pyright: ignore
 
 
 @functools.cache
-def _constrained_formulation(index3: bool, x64: bool) -> Formulation:
+def _formulation(name: str, numbers: tuple, x64: bool) -> Formulation:
     """Made once per precision: making a module takes as long as a hundred steps. Not within a
     trace, even if the first call comes from one: its numbers would belong to that trace."""
     with jax.ensure_compile_time_eval():
-        return Index3() if index3 else Baumgarte()
+        return FORMULATIONS[name](**dict(numbers))
 
 
 def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:

@@ -8,7 +8,18 @@ from .minimal import Minimal
 from .penalty import Penalty
 from .projected import Projected
 
+#: by the name that machines use for their default
+BY_NAME: dict[str, type[Formulation]] = {
+    "minimal": Minimal,
+    "baumgarte": Baumgarte,
+    "udwadia_kalaba": UdwadiaKalaba,
+    "penalty": Penalty,
+    "projected": Projected,
+    "index_3": Index3,
+}
+
 __all__ = [
+    "BY_NAME",
     "Baumgarte",
     "Constrained",
     "Dynamics",

@@ -1,5 +1,7 @@
 """The contract between machines and integrators."""
 
+from typing import ClassVar
+
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
@@ -10,6 +12,11 @@ from ..mechanics import Linearisation, State, System
 class Formulation(eqx.Module):
     """How accelerations and multipliers follow from a System; knows neither machines nor
     steppers."""
+
+    #: whether the constraints are left to the integrator as they stand
+    keeps_constraints: ClassVar[bool] = False
+    #: whether rows of the constraints can be switched off (a field `active`)
+    switches_rows: ClassVar[bool] = False
 
     def check(self, system: System) -> None:
         """Raise `ValueError` if the system cannot be treated this way."""
@@ -60,7 +67,7 @@ class Dynamics(eqx.Module):
         """Whether `linearise` holds all derivatives of the acceleration: a constant mass matrix,
         no constraints and no held forces."""
         system = self.system
-        free = system.n_constraints == 0 and type(system).held is System.held
+        free = system.n_constraints == 0 and not system.holds_forces
         return free and system.constant_mass
 
     def retract(self, q, dq):
@@ -72,6 +79,14 @@ class Dynamics(eqx.Module):
     def normalise(self, q):
         """Bring a configuration computed in the embedding space back (unit quaternions); no cost
         without them."""
-        if self.system.n_q == self.system.n_v:
-            return q
-        return self.system.retract(q, q[: self.system.n_v] * 0.0)
+        return self.system.normalise(q)
+
+
+def require_regular(system: System) -> None:
+    """Raise where massless parts have no constraints that could hold them."""
+    if not system.mass_is_regular and system.n_constraints == 0:
+        raise ValueError(
+            f"system: {type(system).__name__} says that its mass matrix is singular "
+            "(mass_is_regular = False), and it has no constraints that hold its massless parts; "
+            "give them mass, or describe them by constraints"
+        )

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 
 from ..math.materialise import materialise
 from ..mechanics import DenseLinearisation, State
-from ..mechanics.constraints import velocity_on_constraints
-from .base import Formulation
+from ..mechanics.constraints import constraint_jacobian, velocity_on_constraints
+from ..mechanics.saddle import LeastSquares, SaddlePoint
+from .base import Formulation, require_regular
 
 
 class Constrained(Formulation):
@@ -18,6 +19,7 @@ class Constrained(Formulation):
 
     def check(self, system):
         """Any machine will do, one without constraints too."""
+        require_regular(system)
 
     def linearise(self, system, t, q, v, u):
         """The accelerations differentiated as they stand, multipliers, stabilisation and held
@@ -32,6 +34,14 @@ class Constrained(Formulation):
         return DenseLinearisation(jnp.eye(n, dtype=v.dtype), a0, J[:, :n], J[:, n:])
 
     def enter(self, system, t, state):
-        if system.n_constraints == 0 or self.accepts_redundant:
+        if system.n_constraints == 0:
             return state
-        return State(state.q, velocity_on_constraints(system, t, state.q, state.v)[0])
+        saddle = self.saddle(system, t, state.q)
+        return State(state.q, velocity_on_constraints(system, t, state.q, state.v, saddle)[0])
+
+    def saddle(self, system, t, q) -> SaddlePoint:
+        """What gives the impulses of newly joined bodies: in the least-squares sense where rows may
+        be redundant."""
+        if not self.accepts_redundant:
+            return system.saddle(t, q)
+        return LeastSquares.of(system, q, constraint_jacobian(system, t, q))

@@ -1,12 +1,12 @@
 """The constraints differentiated twice: accelerations and multipliers from one linear system."""
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import require_positive
 from .._precision import float_field
 from ..mechanics.constraints import Stabilisation
+from ..mechanics.saddle import LeastSquares
 from .constrained import Constrained
 
 
@@ -22,6 +22,7 @@ class Baumgarte(Constrained):
     beta: Float[Array, ""] = float_field(default=10.0)
     #: rows that act, shape (m,); None: all. Set by `Unilateral`.
     active: Float[Array, " m"] | None = None
+    switches_rows = True
 
     def __check_init__(self):
         require_positive("alpha", self.alpha, zero_allowed=True)
@@ -39,7 +40,8 @@ class UdwadiaKalaba(Constrained):
     The pseudo-inverse takes redundant constraints: accelerations are unique, and multipliers are
     the smallest ones in the least-squares sense. A singular value decomposition in every
     evaluation makes it slower than `Baumgarte`, with which it agrees where rows are
-    independent. `tolerance`: singular values below it, relative to the largest, count as zero."""
+    independent. A singular M is made positive definite by the constraints
+    first. `tolerance`: singular values below it, relative to the largest, count as zero."""
 
     alpha: Float[Array, ""] = float_field(default=10.0)
     beta: Float[Array, ""] = float_field(default=10.0)
@@ -53,17 +55,6 @@ class UdwadiaKalaba(Constrained):
 
     def acceleration(self, system, t, q, v, u):
         terms = system.constraint_terms(t, q, v)
-        J = terms.jacobian
-        free = system.mass_solve(q, system.total_force(t, q, v, u)[:, None])[:, 0]
         b = -terms.bias - 2.0 * self.alpha * terms.rate - self.beta**2 * terms.phi
-        # Any factor of M does in place of its square root: M = C C^T, and Phi_q C^-T =: B has the
-        # same pseudo-inverse up to a rotation that cancels. Rows are scaled so that the tolerance
-        # does not depend on their units.
-        C = jnp.linalg.cholesky(system.mass_matrix(q))
-        B = jnp.linalg.solve(C, J.T).T
-        size = jnp.linalg.norm(B, axis=1)
-        scale = 1.0 / jnp.where(size > 0, size, 1.0)
-        inverse = jnp.linalg.pinv(B * scale[:, None], rtol=self.tolerance)
-        push = inverse @ (scale * (b - J @ free))
-        a = free + jnp.linalg.solve(C.T, push)
-        return a, -scale * (inverse.T @ push)
+        saddle = LeastSquares.of(system, q, terms.jacobian, self.tolerance)
+        return saddle.solve(system.total_force(t, q, v, u), b)

@@ -15,6 +15,8 @@ class Index3(Baumgarte):
 
     alpha: Float[Array, ""] = float_field(default=0.0)
     beta: Float[Array, ""] = float_field(default=0.0)
+    keeps_constraints = True
+    switches_rows = False
 
     def linearise(self, system, t, q, v, u):
         phi, jacobian, rate, _ = system.constraint_terms(t, q, v)

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from .._results import GOOD
 from .._types import InputFunction
-from ..formulations import Dynamics, Index3
+from ..formulations import Dynamics
 from ..math.dependence import depends
 from ..mechanics import State
 
@@ -44,10 +44,14 @@ class Integrator(eqx.Module):
     solves_constraints: ClassVar[str] = "none"
     #: whether order or structure is lost where the acceleration depends on velocity
     needs_separable: ClassVar[bool] = False
+    #: whether a step needs nothing but the state: `init` returns ()
+    self_starting: ClassVar[bool] = True
+    #: whether one-sided constraints may be open at the start
+    lets_go: ClassVar[bool] = False
 
     def check(self, dynamics: Dynamics) -> None:
         """Raise `ValueError`, naming both, if this method does not fit the machine."""
-        kept = isinstance(dynamics.formulation, Index3)
+        kept = dynamics.formulation.keeps_constraints
         mine, given = type(self).__name__, type(dynamics.formulation).__name__
         if kept and self.solves_constraints == "none":
             raise ValueError(

@@ -29,6 +29,7 @@ class GeneralisedAlpha(Integrator):
 
     order = 2
     explicit = False
+    self_starting = False
     solves_constraints = "needed"
 
     def __check_init__(self):

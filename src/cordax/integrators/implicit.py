@@ -19,6 +19,7 @@ class _Implicit(Integrator):
 
     abscissa: ClassVar[float]
     explicit = False
+    self_starting = False
     tolerance: float = eqx.field(static=True, default=1e-12)
     max_iterations: int = eqx.field(static=True, default=20)
 

@@ -10,7 +10,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import require
-from ..formulations import Baumgarte, Dynamics
+from ..formulations import Dynamics
 from ..math.complementarity import active_set, masked_solve
 from ..math.linalg import matmul, matvec
 from ..mechanics import State
@@ -78,21 +78,21 @@ class Unilateral(Integrator):
 
     order = 1
     explicit = True
+    self_starting = False
+    lets_go = True
 
     def check(self, dynamics):
         super().check(dynamics)
         self.inner.check(dynamics)
         given = type(dynamics.formulation).__name__
-        ok = type(dynamics.formulation) is Baumgarte
+        ok = dynamics.formulation.switches_rows
         require(ok, "formulation", given, "Baumgarte, with the integrator Unilateral")
         name = type(dynamics.system).__name__
         some = bool(dynamics.system.one_sided.any())
         require(
             some, "integrator", f"Unilateral for {name}", "a machine with one-sided constraints"
         )
-        # `Integrator.init` where it is not overridden: nothing is carried from step to step
-        alone = type(self.inner).init is Integrator.init
-        inner = self.inner.explicit and alone
+        inner = self.inner.explicit and self.inner.self_starting
         require(inner, "inner", type(self.inner).__name__, "an explicit one-step method")
 
     @property

@@ -19,6 +19,7 @@ class Zhai(Integrator):
 
     order = 2
     explicit = True
+    self_starting = False
     oscillator_limit = 2.0
 
     def init(self, dynamics, t, dt, state, u):

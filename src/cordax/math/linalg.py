@@ -18,6 +18,8 @@ from jax.scipy import linalg as jsl
 from .materialise import materialise
 
 UNROLLED = 20
+#: unknowns up to which the pivoted elimination is faster than LAPACK's
+PIVOTED = 40
 
 
 def matvec(A, x):
@@ -40,25 +42,44 @@ def gram(A, B):
     return A.T @ B if A.shape[0] > UNROLLED else jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
 
 
-def solve(A, b, *, spd: bool = False, nan_if_singular: bool = False, unrolled: bool = True):
+def solve(
+    A,
+    b,
+    *,
+    spd: bool = False,
+    nan_if_singular: bool = False,
+    unrolled: bool = True,
+    pivoted: bool = False,
+    symmetric: bool = False,
+):
     """Solve `A x = b` for one right-hand side.
 
     **Arguments:** `A`: shape (n, n); `b`: shape (n,); `spd`: whether `A` is symmetric positive
     definite (used above `UNROLLED` unknowns and in reverse mode); `nan_if_singular`: return NaN
     where `A`, then symmetric positive semidefinite, has lost rank, instead of numbers made of
     round-off (a pivot below `singular_pivot` times its diagonal entry); `unrolled=False`: eliminate
-    in a loop, for what is solved rarely: slower, compiled in no time.
+    in a loop, for what is solved rarely: slower, compiled in no time; `pivoted`: for matrices that
+    are not definite, such as saddle points; NaN where `A` is singular; `symmetric`: whether `A` is,
+    if not `spd`.
 
-    The elimination does not pivot. Mass matrices and the matrices `M - dt D - dt^2 K` of implicit
-    steps, whose symmetric part is positive definite for every step the method can usefully take, do
-    not need it; a vanishing pivot gives a non-finite state, which `simulate` reports."""
-    factor_solve = _factor_solve if unrolled else _eliminate_in_a_loop
+    Without `pivoted` the elimination does not pivot. Mass matrices and the matrices `M - dt D -
+    dt^2 K` of implicit steps, whose symmetric part is positive definite for every step the method
+    can usefully take, do not need it; a vanishing pivot gives a non-finite state, which `simulate`
+    reports."""
+
+    def factor_solve(A, r):
+        A = lax.stop_gradient(A)
+        if pivoted:
+            return _pivoted(A, r)
+        eliminate = _factor_solve if unrolled else _eliminate_in_a_loop
+        return eliminate(A, r, spd, nan_if_singular)
+
     return lax.custom_linear_solve(
         lambda x: matvec(A, x),
         b,
-        lambda _, r: factor_solve(lax.stop_gradient(A), r, spd, nan_if_singular),
-        lambda _, r: factor_solve(lax.stop_gradient(A).T, r, spd, nan_if_singular),
-        symmetric=spd,
+        lambda _, r: factor_solve(A, r),
+        lambda _, r: factor_solve(A.T, r),
+        symmetric=spd or symmetric,
     )
 
 
@@ -99,6 +120,42 @@ def _factor_solve(A, b, spd, nan_if_singular):
             x = jnp.where(jnp.all(pivots > singular_pivot(A.dtype) * jnp.diagonal(A)), x, jnp.nan)
         return x
     return jnp.linalg.solve(A, b)
+
+
+def _pivoted(A, b):
+    """Gauss-Jordan elimination with partial pivoting of the matrix with rows and columns scaled to
+    1; a loop, because unrolled it is hardly faster and takes ten times as long to compile."""
+    n = b.shape[0]
+    rows = _reciprocal(jnp.max(jnp.abs(A), axis=1))
+    columns = _reciprocal(jnp.max(jnp.abs(A) * rows[:, None], axis=0))
+    A, b = A * rows[:, None] * columns, b * rows
+    if n > PIVOTED:
+        factor, order = jsl.lu_factor(A)
+        least = jnp.min(jnp.abs(jnp.diagonal(factor)))
+        x = jsl.lu_solve((factor, order), b)
+        return jnp.where(least > singular_pivot(A.dtype), x, jnp.nan) * columns
+    index = jnp.arange(n)
+
+    def eliminate(k, carry):
+        W, left, where = carry
+        column = lax.dynamic_index_in_dim(W, k, 1, keepdims=False)
+        p = jnp.argmax(jnp.abs(column) * left)
+        pivot = column[p]
+        pivot = jnp.where(jnp.abs(pivot) > singular_pivot(A.dtype), pivot, jnp.nan)
+        row = lax.dynamic_index_in_dim(W, p, 0, keepdims=False) / pivot
+        here = index == p
+        W = jnp.where(here[:, None], row, W - column[:, None] * row)
+        return W, jnp.where(here, 0.0, left), where.at[k].set(p.astype(jnp.int32))
+
+    W = materialise(jnp.concatenate([A, b[:, None]], axis=1))
+    start = W, jnp.ones_like(b), jnp.zeros(n, jnp.int32)
+    W, _, where = lax.fori_loop(0, n, eliminate, start)
+    return W[where, -1] * columns
+
+
+def _reciprocal(x):
+    """1/x; 1 where x is zero, so that an empty row gives a vanishing pivot."""
+    return 1.0 / jnp.where(x > 0, x, 1.0)
 
 
 def _eliminate_in_a_loop(A, b, spd, nan_if_singular):

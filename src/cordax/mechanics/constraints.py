@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..math.complementarity import masked_solve
-from ..math.linalg import matmul, matvec, smallest_pivot, solve
+from ..math.linalg import gram, smallest_pivot
 from ..math.materialise import materialise
+from .saddle import SaddlePoint, row_weights
 
 
 class ConstraintTerms(NamedTuple):
@@ -26,21 +26,22 @@ class ConstraintTerms(NamedTuple):
 
 
 def constraint_terms(system, t, q, v) -> ConstraintTerms:
-    """All terms by automatic differentiation, time dependence included: the bias is a second-order
-    jvp in (q, t) along the motion with its velocity kept."""
+    """All terms by automatic differentiation, time dependence included: the bias is the derivative
+    of the rate along the motion, `dq/dt = system.rate(q, v)` with v kept."""
     one = jnp.ones_like(t)
 
-    def along(s):
-        # retract(q, s v) has the velocity v at s = 0, and the acceleration of constant v
-        return system.constraint(t + s * one, system.retract(q, s * v))
+    def moving(t, q):
+        return jax.jvp(system.constraint, (t, q), (one, system.rate(q, v)))
 
-    def moving(s):
-        return jax.jvp(along, (s,), (one,))
+    (phi, rate), (_, bias) = jax.jvp(moving, (t, q), (one, system.rate(q, v)))
+    return materialise(ConstraintTerms(phi, constraint_jacobian(system, t, q), rate, bias))
 
-    zero = jnp.zeros_like(t)
-    (phi, rate), (_, bias) = jax.jvp(moving, (zero,), (one,))
-    J = jax.jacfwd(lambda dq: system.constraint(t, system.retract(q, dq)))(jnp.zeros_like(v))
-    return materialise(ConstraintTerms(phi, J, rate, bias))
+
+def constraint_jacobian(system, t, q) -> Float[Array, "m n"]:
+    """Phi_q in the tangent space, shape (m, n_v)."""
+    phi = lambda q: system.constraint(t, q)
+    column = lambda e: jax.jvp(phi, (q,), (system.rate(q, e),))[1]
+    return jax.vmap(column, out_axes=1)(jnp.eye(system.n_v, dtype=q.dtype))
 
 
 class Stabilisation(NamedTuple):
@@ -53,50 +54,44 @@ class Stabilisation(NamedTuple):
 
 
 def constrained_acceleration(system, t, q, v, u, stabilisation: Stabilisation):
-    """Acceleration and multipliers of the index-1 equations, by the Schur complement of M:
+    """Acceleration and multipliers of the index-1 equations:
 
     M a + Phi_q^T lambda = f,    Phi_q a = -bias - 2 alpha dPhi/dt - beta^2 Phi
     """
     terms = system.constraint_terms(t, q, v)
     alpha, beta, active = stabilisation
     wanted = -terms.bias - 2.0 * alpha * terms.rate - beta**2 * terms.phi
-    J = terms.jacobian
-    free = system.mass_solve(q, system.total_force(t, q, v, u)[:, None])[:, 0]
-    W = system.mass_solve(q, J.T)
-    free, W = materialise((free, W))
-    multipliers = solve_active(matmul(J, W), matvec(J, free) - wanted, active)
-    return free - matvec(W, multipliers), multipliers
-
-
-def solve_active(A, b, active=None):
-    """`A x = b` for symmetric positive definite A, rows that do not act left out (x = 0 there).
-
-    Where A has lost rank the result is NaN, never a large number: see `math.linalg.solve`.
-    """
-    if b.shape[0] == 0:  # a machine without constraints
-        return b
-    if active is not None:
-        return masked_solve(A, b, active)
-    return solve(*materialise((A, b)), spd=True, nan_if_singular=True)
+    saddle = system.saddle(t, q, active, jacobian=terms.jacobian)
+    return saddle.solve(system.total_force(t, q, v, u), wanted)
 
 
 def rank_margin(system, t, q) -> Float[Array, ""]:
     """How far the constraints at a configuration are from redundancy: the smallest pivot of
-    `Phi_q M^-1 Phi_q^T` with unit diagonal. 1: independent rows; near 0: redundant ones."""
+    `Phi_q Phi_q^T` with unit diagonal. 1: independent rows; near 0: redundant ones. Where the mass
+    matrix may be singular, also how far massless parts are from being held by none."""
     J = system.constraint_terms(t, q, jnp.zeros(system.n_v, q.dtype)).jacobian
-    A = matmul(J, system.mass_solve(q, J.T))
+    margin = _smallest_relative_pivot(gram(J.T, J.T))
+    if system.mass_is_regular:
+        return margin
+    M = system.mass_matrix(q)
+    held = M + gram(J * row_weights(M, J)[:, None], J)
+    return jnp.minimum(margin, _smallest_relative_pivot(held))
+
+
+def _smallest_relative_pivot(A):
     size = jnp.sqrt(jnp.diagonal(A))
     size = jnp.where(size > 0, size, 1.0)
     return smallest_pivot(A / size[:, None] / size)
 
 
-def velocity_on_constraints(system, t, q, v):
+def velocity_on_constraints(system, t, q, v, saddle: SaddlePoint | None = None):
     """The velocity nearest to `v`, in the norm of kinetic energy, that the constraints allow, and
     the impulses that bring it there: a plastic, momentum-conserving joining."""
     terms = system.constraint_terms(t, q, v)
-    W = system.mass_solve(q, terms.jacobian.T)
-    impulses = solve_active(matmul(terms.jacobian, W), terms.rate)
-    return v - matvec(W, impulses), impulses
+    if saddle is None:
+        saddle = system.saddle(t, q, jacobian=terms.jacobian)
+    change, impulses = saddle.solve(None, -terms.rate)
+    return v + change, impulses
 
 
 def position_on_constraints(system, t, q, iterations: int):
@@ -106,9 +101,8 @@ def position_on_constraints(system, t, q, iterations: int):
 
     def improve(q, _):
         terms = system.constraint_terms(t, q, rest)
-        W = system.mass_solve(q, terms.jacobian.T)
-        x = solve_active(matmul(terms.jacobian, W), terms.phi)
-        return system.retract(q, -matvec(W, x)), None
+        dq, _ = system.saddle(t, q, jacobian=terms.jacobian).solve(None, -terms.phi)
+        return system.retract(q, dq), None
 
     return lax.scan(improve, q, length=iterations)[0]
 

@@ -116,6 +116,8 @@ class DenseLinearisation(Linearisation):
     K: Float[Array, "n n"]
     D: Float[Array, "n n"]
     exact: bool = eqx.field(static=True, default=True)
+    #: whether M can be inverted; else eliminations pivot
+    regular: bool = eqx.field(static=True, default=True)
 
     def stiffness(self, x):
         return matvec(self.K, x)
@@ -132,7 +134,8 @@ class DenseLinearisation(Linearisation):
     def constrained_solver(self, jacobian, h, h2=None, rows=None):
         """Of the whole at once: A alone may be singular (massless parts)."""
         A = self.factorise(h, h * h if h2 is None else h2)
-        return SaddleSolver(A, jacobian, jacobian if rows is None else rows)
+        rows = jacobian if rows is None else rows
+        return SaddleSolver(A, jacobian, rows, pivoted=not self.regular)
 
     def matrices(self):
         return self.M, self.K, self.D
@@ -142,14 +145,16 @@ class SaddleSolver(eqx.Module):
     """`[A, J^T; G, 0] [x; y] = [b; c]` by elimination of the whole."""
 
     matrix: Float[Array, "k k"]
+    pivoted: bool = eqx.field(static=True)
 
-    def __init__(self, A, jacobian, rows):
+    def __init__(self, A, jacobian, rows, pivoted: bool = False):
+        self.pivoted = pivoted
         m = jacobian.shape[0]
         zero = jnp.zeros((m, m), A.dtype)
         self.matrix = materialise(jnp.block([[A, jacobian.T], [rows, zero]]))
 
     def __call__(self, b, c) -> tuple[Vector, Rows]:
-        x = solve(self.matrix, materialise(jnp.concatenate([b, c])))
+        x = solve(self.matrix, materialise(jnp.concatenate([b, c])), pivoted=self.pivoted)
         return x[: b.shape[0]], x[b.shape[0] :]
 
 
@@ -213,4 +218,5 @@ def linearise_densely(
 
     J, f = jax.jacfwd(residual, has_aux=True)(jnp.zeros(2 * n, v.dtype))
     J, f = materialise((J, f))
-    return DenseLinearisation(system.mass_matrix(q), f, J[:, :n], J[:, n:])
+    M = system.mass_matrix(q)
+    return DenseLinearisation(M, f, J[:, :n], J[:, n:], regular=system.mass_is_regular)

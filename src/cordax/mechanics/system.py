@@ -1,6 +1,6 @@
 """The machine as the rest of cordax sees it."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,9 +13,11 @@ from .constraints import (
     ConstraintTerms,
     Stabilisation,
     constrained_acceleration,
+    constraint_jacobian,
     constraint_terms,
 )
 from .linearisation import Linearisation, linearise_densely
+from .saddle import SaddlePoint, SchurComplement, WholeMatrix
 from .scene import Scene
 from .state import State
 
@@ -30,6 +32,9 @@ class System(eqx.Module):
 
     default_integrator: ClassVar[str] = "rk4"
     default_dt: ClassVar[float] = 1e-3
+    #: how constraints are treated where the user does not say: a name of `formulations.BY_NAME`, a
+    #: name and its numbers, `("baumgarte", {"alpha": 5.0, "beta": 5.0})`, or None: see `simulate`
+    default_formulation: ClassVar[Any] = None
 
     # --- names
     @property
@@ -59,9 +64,29 @@ class System(eqx.Module):
         an implicit step needs."""
         return False
 
+    @property
+    def mass_is_regular(self) -> bool:
+        """Whether the mass matrix can be inverted. A machine with massless parts says False: then
+        constraints must hold them, and nothing inverts M alone."""
+        return True
+
+    @property
+    def flat(self) -> bool:
+        """Whether dq/dt = v, and `retract` adds. A machine with as many velocities as coordinates
+        that are not their rates (body-fixed angular velocity and Euler angles) says False and
+        overrides `retract`."""
+        return self.n_q == self.n_v
+
+    @property
+    def holds_forces(self) -> bool:
+        """Whether `held` freezes anything."""
+        t, q, v = (jax.ShapeDtypeStruct(s, float) for s in ((), (self.n_q,), (self.n_v,)))
+        return jax.eval_shape(self.held, t, q, v) is not None
+
     # --- equations
     def mass_matrix(self, q) -> Float[Array, "n n"]:
-        """M(q), symmetric positive definite, shape (n_v, n_v)."""
+        """M(q), symmetric positive definite (semidefinite where `mass_is_regular` is False), shape
+        (n_v, n_v)."""
         raise NotImplementedError(f"{type(self).__name__} must define mass_matrix")
 
     def force(self, t, q, v, u) -> Float[Array, " n"]:
@@ -91,10 +116,30 @@ class System(eqx.Module):
         """Multipliers (or impulses) in physical units, tensions [N] for cables, shape (m,)."""
         return multipliers
 
+    # --- configurations
     def retract(self, q, dq) -> Float[Array, " n_q"]:
         """Move `q` along the tangent vector `dq`, shape (n_v,). Overridden where quaternions
-        appear."""
+        appear; correct to first order in `dq` will do, and the result must be a configuration."""
         return q + dq
+
+    def difference(self, start, end) -> Float[Array, " n_v"]:
+        """The tangent vector that leads from `start` to `end`, shape (n_v,): `retract(start,
+        difference(start, end))` is `end`. Overridden together with `retract`."""
+        if not self.flat:
+            raise NotImplementedError(f"{type(self).__name__} must define difference")
+        return end - start
+
+    def rate(self, q, v) -> Float[Array, " n_q"]:
+        """dq/dt = N(q) v for velocity `v`: the derivative of `retract`."""
+        if self.flat:
+            return v
+        zero, one = jnp.zeros((), q.dtype), jnp.ones((), q.dtype)
+        return jax.jvp(lambda s: self.retract(q, s * v), (zero,), (one,))[1]
+
+    def normalise(self, q) -> Float[Array, " n_q"]:
+        """The configuration nearest to numbers `q` that a step has left a little off (unit
+        quaternions)."""
+        return q if self.flat else self.retract(q, jnp.zeros(self.n_v, q.dtype))
 
     # --- what people look at
     def outputs(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
@@ -173,10 +218,8 @@ class System(eqx.Module):
     @property
     def n_constraints(self) -> int:
         """Number m of constraints."""
-        if type(self).constraint is System.constraint:
-            return 0
-        q = jax.ShapeDtypeStruct((self.n_q,), float)
-        return jax.eval_shape(self.constraint, jax.ShapeDtypeStruct((), float), q).shape[0]
+        t, q = (jax.ShapeDtypeStruct(s, float) for s in ((), (self.n_q,)))
+        return jax.eval_shape(self.constraint, t, q).shape[0]
 
     def momentum(self, q, v) -> Float[Array, " n"]:
         """`M v`, shape (n_v,); overridden where M has structure."""
@@ -192,18 +235,24 @@ class System(eqx.Module):
         overridden."""
         return constraint_terms(self, t, q, v)
 
+    def saddle(self, t, q, active=None, *, jacobian=None) -> SaddlePoint:
+        """What solves `[M J^T; J 0] [x; lam] = [f; b]`, J the Jacobian of the constraints: all that
+        accelerations, velocity jumps and projections need. `active`, shape (m,), 1 or 0: the rows
+        that act, or None for all; `jacobian`: J where the caller has it.
+
+        By the Schur complement of M where `mass_is_regular`, else by a pivoted elimination; a
+        machine may override it with an elimination that fits its structure."""
+        J = constraint_jacobian(self, t, q) if jacobian is None else jacobian
+        if self.mass_is_regular:
+            return SchurComplement.of(self, q, J, active)
+        return WholeMatrix(self.mass_matrix(q), J, active)
+
     def constrained_acceleration(
         self, t, q, v, u, stabilisation: Stabilisation
     ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
         """Acceleration, shape (n_v,), and multipliers, shape (m,), of the index-1 equations; a
         machine may override it with an elimination that fits its structure."""
         return constrained_acceleration(self, t, q, v, u, stabilisation)
-
-    def rate(self, q, v) -> Float[Array, " n_q"]:
-        """dq/dt for velocity `v`: the derivative of `retract`."""
-        if self.n_q == self.n_v:
-            return v
-        return jax.jvp(lambda s: self.retract(q, s * v), (0.0,), (1.0,))[1]
 
     def linearise(
         self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True

@@ -21,7 +21,8 @@ from jaxtyping import Array, Float
 
 from ...math.linalg import inverse3, matvec, solve
 from ...math.materialise import materialise
-from ...mechanics.constraints import ConstraintTerms, Stabilisation, solve_active
+from ...mechanics.constraints import ConstraintTerms, Stabilisation
+from ...mechanics.saddle import solve_active
 from .natural import PAIRS, NaturalBody, axes, rigidity
 
 _ROWS, _COLUMNS = (np.array(side) for side in zip(*PAIRS, strict=True))

@@ -1,0 +1,130 @@
+"""The saddle point of constrained machines: `[M J^T; J 0] [x; lam] = [f; b]`, J the Jacobian of the
+constraints.
+
+Accelerations are its solution for (force, wanted second derivative of Phi), velocity jumps for (0,
+-dPhi/dt), projections for (0, -Phi). M need not be regular, only the whole matrix: massless parts
+are carried by the constraints.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from ..math.complementarity import masked_solve
+from ..math.linalg import gram, matmul, matvec, solve, vecmat
+from ..math.materialise import materialise
+
+
+class SaddlePoint(eqx.Module):
+    """The matrix at one configuration, with what its solutions share. A machine whose structure
+    allows an elimination of its own returns a subclass from `System.saddle`."""
+
+    def solve(self, f, b) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+        """x, shape (n_v,), and lam, shape (m,), for `f`, shape (n_v,), or None for zero, and `b`,
+        shape (m,). Rows that do not act have lam = 0; NaN where those that do have lost rank."""
+        raise NotImplementedError
+
+
+class SchurComplement(SaddlePoint):
+    """By `J M^-1 J^T`, for a regular M with its own `System.mass_solve`."""
+
+    system: Any
+    q: Float[Array, " n_q"]
+    J: Float[Array, "m n"]
+    W: Float[Array, "n m"]
+    A: Float[Array, "m m"]
+    active: Float[Array, " m"] | None
+
+    @staticmethod
+    def of(system, q, J, active=None) -> "SchurComplement":
+        W = materialise(system.mass_solve(q, J.T))
+        return SchurComplement(system, q, J, W, matmul(J, W), active)
+
+    def solve(self, f, b):
+        if f is None:
+            lam = solve_active(self.A, -b, self.active)
+            return -matvec(self.W, lam), lam
+        free = materialise(self.system.mass_solve(self.q, f[:, None])[:, 0])
+        lam = solve_active(self.A, matvec(self.J, free) - b, self.active)
+        return free - matvec(self.W, lam), lam
+
+
+class WholeMatrix(SaddlePoint):
+    """By pivoted elimination of the whole matrix: M may be singular."""
+
+    M: Float[Array, "n n"]
+    J: Float[Array, "m n"]
+    active: Float[Array, " m"] | None
+
+    def solve(self, f, b):
+        n, m = self.M.shape[0], b.shape[0]
+        J, idle = self.J, jnp.zeros(m, b.dtype)
+        if self.active is not None:
+            J, b, idle = J * self.active[:, None], b * self.active, 1.0 - self.active
+        f = jnp.zeros(n, b.dtype) if f is None else f
+        A = jnp.concatenate(
+            [jnp.concatenate([self.M, J.T], axis=1), jnp.concatenate([J, jnp.diag(idle)], axis=1)]
+        )
+        x = solve(*materialise((A, jnp.concatenate([f, b]))), pivoted=True, symmetric=True)
+        return x[:n], x[n:]
+
+
+class LeastSquares(SaddlePoint):
+    """For rows that may be redundant: `J x = b` in the least-squares sense, and the smallest
+    multipliers, by a singular value decomposition. `tolerance`: singular values below it, relative
+    to the largest, count as zero."""
+
+    M: Float[Array, "n n"]
+    J: Float[Array, "m n"]
+    regular: bool = eqx.field(static=True)
+    tolerance: float = eqx.field(static=True)
+
+    @staticmethod
+    def of(system, q, J, tolerance: float = 1e-9) -> "LeastSquares":
+        return LeastSquares(system.mass_matrix(q), J, system.mass_is_regular, tolerance)
+
+    def solve(self, f, b):
+        M, J = self.M, self.J
+        f = jnp.zeros(M.shape[0], b.dtype) if f is None else f
+        if not self.regular:
+            # adds nothing where J x = b, and leaves a positive definite matrix
+            weights = row_weights(M, J)
+            M, f = M + gram(J * weights[:, None], J), f + vecmat(weights * b, J)
+        # Any factor of M does in place of its square root: M = C C^T, and J C^-T =: B has the same
+        # pseudo-inverse up to a rotation that cancels. Rows are scaled so that the tolerance does
+        # not depend on their units.
+        C = jnp.linalg.cholesky(M)
+        B = lax.linalg.triangular_solve(C, J.T, left_side=True, lower=True).T
+        size = jnp.linalg.norm(B, axis=1)
+        scale = 1.0 / jnp.where(size > 0, size, 1.0)
+        inverse = jnp.linalg.pinv(B * scale[:, None], rtol=self.tolerance)
+        half = lax.linalg.triangular_solve(C, f[:, None], left_side=True, lower=True)[:, 0]
+        push = inverse @ (scale * (b - B @ half))
+        x = lax.linalg.triangular_solve(
+            C, (half + push)[:, None], left_side=True, lower=True, transpose_a=True
+        )[:, 0]
+        return x, -scale * (inverse.T @ push)
+
+
+def solve_active(A, b, active=None):
+    """`A x = b` for symmetric positive definite A, rows that do not act left out (x = 0 there).
+
+    Where A has lost rank the result is NaN, never a large number: see `math.linalg.solve`.
+    """
+    if b.shape[0] == 0:  # a machine without constraints
+        return b
+    if active is not None:
+        return masked_solve(A, b, active)
+    return solve(*materialise((A, b)), spd=True, nan_if_singular=True)
+
+
+def row_weights(M, J) -> Float[Array, " m"]:
+    """About the mass that each row feels: weights w that make `M + J^T w J` well scaled, positive
+    definite wherever the saddle point is regular."""
+    own = jnp.diagonal(M)
+    own = jnp.maximum(own, 1e-3 * jnp.max(own))
+    size = jnp.sum(J * J / own, axis=1)
+    return 1.0 / jnp.where(size > 0, size, 1.0)
