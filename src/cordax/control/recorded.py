@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require, require_finite, require_known
 from .._precision import as_float_array
+from ..math.linalg import vecmat
 from ..mechanics import Controller
 
 
@@ -60,7 +61,7 @@ class RecordedInput(Controller):
         n = 2 if self.interpolation == "linear" else 4
         first = jnp.clip(sample - (n // 2 - 1), 0, k - n)
         samples = jax.lax.dynamic_slice_in_dim(self.values, first, n)
-        return _weights(x - first, n) @ samples, memory
+        return vecmat(_weights(x - first, n), samples), memory
 
 
 #: An instant on the grid falls above or below its sample by rounding, and a compiler that computes

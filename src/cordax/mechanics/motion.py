@@ -53,7 +53,8 @@ class Quintic(Reference):
         begin, end = self.times.T
         x = jnp.clip((t - begin) / (end - begin), 0.0, 1.0)
         s = x**3 * (10.0 + x * (6.0 * x - 15.0))
-        return self.start + jnp.tensordot(s, self.moves, axes=1)
+        shares = s.reshape(-1, *[1] * self.start.ndim)
+        return self.start + jnp.sum(shares * self.moves, axis=0)
 
 
 class Hermite(Reference):

@@ -12,6 +12,7 @@ from ..._precision import as_float_array
 from ...math import rotations
 from ...mechanics import State
 from ...mechanics.motion import Reference
+from .natural import place
 
 
 class WinchReference(Reference):
@@ -31,7 +32,7 @@ class WinchReference(Reference):
 def lengths(robot, position, rotation, t):
     """Cable lengths (n,) [m] with the platform's origin at a position (3,) and axes (3, 3)."""
     q, _ = robot.platform.coordinates(position, rotation)
-    b = robot.platform.weights(robot.attachments) @ q.reshape(4, 3)
+    b = place(robot.platform.weights(robot.attachments), q)
     y, _ = robot.exits.start(jnp.asarray(t, q.dtype), b, jnp.zeros_like(b))
     return robot.exits.length(jnp.asarray(t, q.dtype), b, y)
 
@@ -48,7 +49,7 @@ def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e
         "six or more; the pose of a robot with fewer follows from cordax.equilibrium",
     )
     q0 = (robot.default_state() if guess is None else guess).q[:12]
-    origin = robot.platform.weights(jnp.zeros(3)) @ q0.reshape(4, 3)
+    origin = place(robot.platform.weights(jnp.zeros(3)), q0)
     axes = robot.platform.rotation(q0)
 
     def residual(x, args):
@@ -70,10 +71,10 @@ def structure_matrix(robot, q, t):
     f (n,) exert on the platform, in world axes."""
     parts = robot.split(q)
     weights = robot.platform.weights(robot.attachments)
-    b = weights @ parts.platform.reshape(4, 3)
+    b = place(weights, parts.platform)
     total = lambda b: jnp.sum(robot.exits.length(t, b, parts.exits))
     pull = -jax.grad(total)(b)
-    centre = robot.platform.weights(robot.platform.centre) @ parts.platform.reshape(4, 3)
+    centre = place(robot.platform.weights(robot.platform.centre), parts.platform)
     return jnp.concatenate([pull, jnp.cross(b - centre, pull)], axis=1).T
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from ..._checks import known_values, require, require_finite, require_positive, require_shape
 from ..._precision import float_field
-from ...math.linalg import inverse3
+from ...math.linalg import gram, inverse3, matmul
 
 
 class NaturalBody(eqx.Module):
@@ -51,12 +51,13 @@ class NaturalBody(eqx.Module):
     def weights(self, point) -> Float[Array, "... 4"]:
         """What `r_i, r_j, v_i, v_j` contribute to a body point given in its axes, shape (...,
         3)."""
-        c = (jnp.asarray(point) - self.r_i) @ inverse3(self.local_axes).T
+        arm = jnp.asarray(point) - self.r_i
+        c = jnp.sum(arm[..., None, :] * inverse3(self.local_axes), axis=-1)
         return jnp.concatenate([1.0 - c[..., :1], c], axis=-1)
 
     def rotation(self, q) -> Float[Array, "3 3"]:
         """Body axes in the world's, `R = X Xb^-1`."""
-        return axes(q) @ inverse3(self.local_axes)
+        return matmul(axes(q), inverse3(self.local_axes))
 
     def angular_velocity(self, q, v) -> Float[Array, " 3"]:
         """In world axes [rad/s]: half the sum of `y_k x dx_k/dt`, with y_k the rows of X^-1."""
@@ -68,7 +69,7 @@ class NaturalBody(eqx.Module):
         3), the velocity of the origin [m/s] and the angular velocity [rad/s], both in world
         axes."""
         R, p = jnp.asarray(rotation), jnp.asarray(position)
-        arms = jnp.stack([self.r_i, self.r_j, self.v_i, self.v_j]) @ R.T
+        arms = matmul(jnp.stack([self.r_i, self.r_j, self.v_i, self.v_j]), R.T)
         point = jnp.array([1.0, 1.0, 0.0, 0.0])[:, None]
         velocity = jnp.zeros(3) if velocity is None else jnp.asarray(velocity)
         spin = jnp.zeros(3) if angular_velocity is None else jnp.asarray(angular_velocity)
@@ -97,12 +98,12 @@ class NaturalBody(eqx.Module):
         """Of the mass about its centre, in the basis of the body: `Xb^-1 (tr(J)/2 - J) Xb^-T`."""
         inverse = inverse3(self.local_axes)
         E = 0.5 * jnp.trace(self.inertia) * jnp.eye(3) - self.inertia
-        return inverse @ E @ inverse.T
+        return matmul(matmul(inverse, E), inverse.T)
 
     @property
     def gram(self) -> Float[Array, "3 3"]:
         """The products of the columns of X, which stay as they are."""
-        return self.local_axes.T @ self.local_axes
+        return gram(self.local_axes, self.local_axes)
 
     def constraint(self, q) -> Float[Array, " 6"]:
         """Eq. (14): the columns of X keep their lengths and angles."""
@@ -113,6 +114,12 @@ def axes(q) -> Float[Array, "3 3"]:
     """X of natural coordinates (or its rate, of their velocities), columns fixed in the body."""
     r_i, r_j, v_i, v_j = q.reshape(4, 3)
     return jnp.stack([r_j - r_i, v_i, v_j], axis=1)
+
+
+def place(weights, q) -> Float[Array, "... 3"]:
+    """Body points [m] of given weights (..., 4), or their velocities, in world axes. A sum and not
+    a product of matrices, which would keep XLA from compiling a time loop into one function."""
+    return jnp.sum(weights[..., None] * q.reshape(4, 3), axis=-2)
 
 
 #: order of the rigidity constraints as pairs of columns of X = [l, v_i, v_j]: |l|^2, |v_j|^2,

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from ..._checks import require_known
 from ..._precision import float_field
-from .natural import NaturalBody, axes
+from .natural import NaturalBody, axes, place
 
 #: columns of the carrier's and of the payload's X whose products keep their orientation: crossed
 #: pairs, l.v_i, v_i.v_j and v_j.l. Equal pairs, as in eq. (20) of Piva et al. (2024), are
@@ -39,13 +39,11 @@ class Payload(eqx.Module):
     def rest(self, q) -> "Payload":
         """Lying on the ground as at the payload's coordinates `q` (12,)."""
         frame = axes(q)
-        return self._held(
-            "ground", self.body.weights(self.joint) @ q.reshape(4, 3), frame, frame, q
-        )
+        return self._held("ground", place(self.body.weights(self.joint), q), frame, frame, q)
 
     def join(self, platform: NaturalBody, q_platform, q) -> "Payload":
         """Held by the platform as they now are."""
-        point = self.body.weights(self.joint) @ q.reshape(4, 3)
+        point = place(self.body.weights(self.joint), q)
         X = axes(q_platform)
         c = jnp.linalg.solve(X, point - q_platform[:3])
         weights = jnp.concatenate([1.0 - c[:1], c])
@@ -65,9 +63,9 @@ class Payload(eqx.Module):
     def constraint(self, q_platform, q, weights) -> Float[Array, " 6"]:
         """The joint and the orientation, of which none move; `weights` (4,) of the joint."""
         assert self.products is not None and self.anchor is not None
-        point = weights @ q.reshape(4, 3)
+        point = place(weights, q)
         if self.held_by == "platform":
-            other, anchor = axes(q_platform), self.anchor @ q_platform.reshape(4, 3)
+            other, anchor = axes(q_platform), place(self.anchor, q_platform)
         else:
             other, anchor = self.frame, self.anchor
         return jnp.concatenate([point - anchor, self._products(other, axes(q)) - self.products])

@@ -25,7 +25,7 @@ from ...mechanics.exits import Exit, PulleyExit, SwivelPulleyExit
 from ...mechanics.motion import Reference, as_reference
 from . import kinematics, shape
 from . import solve as structured
-from .natural import NaturalBody, point_force, torque_force
+from .natural import NaturalBody, place, point_force, torque_force
 from .payload import Payload
 
 
@@ -152,7 +152,7 @@ class CableRobot(System):
         drive_input, exit_input, force, torque = self.inputs(u)
         weights = c.platform.centre
         weight = jnp.stack([0.0 * self.gravity, 0.0 * self.gravity, -self.gravity])
-        speed = weights @ rates.platform.reshape(4, 3)
+        speed = place(weights, rates.platform)
         spin = self.platform.angular_velocity(parts.platform, rates.platform)
         pull = self.platform.mass * weight + force - self.linear_damping * speed
         f = [
@@ -177,7 +177,7 @@ class CableRobot(System):
         c, parts = self._constants(), self.split(q)
         rows = []
         if self.cables.rigid:
-            b = c.attachments @ parts.platform.reshape(4, 3)
+            b = place(c.attachments, parts.platform)
             L = self.exits.length(t, b, parts.exits)
             rows.append(L**2 - self.drives.length(t, parts.drives) ** 2)
         rows.append(structured.rigidity(parts.platform, c.platform.gram))
@@ -196,9 +196,7 @@ class CableRobot(System):
         if not self.cables.rigid:
             return multipliers
         parts, n = self.split(q), self.n_cables
-        L = self.exits.length(
-            t, self._constants().attachments @ parts.platform.reshape(4, 3), parts.exits
-        )
+        L = self.exits.length(t, place(self._constants().attachments, parts.platform), parts.exits)
         return jnp.concatenate([2.0 * L * multipliers[:n], multipliers[n:]])
 
     def constraint_terms(self, t, q, v) -> ConstraintTerms:
@@ -211,25 +209,25 @@ class CableRobot(System):
 
     def potential_energy(self, t, q):
         c, parts = self._constants(), self.split(q)
-        height = c.platform.centre @ parts.platform.reshape(4, 3)[:, 2]
+        height = place(c.platform.centre, parts.platform)[2]
         energy = self.platform.mass * self.gravity * height
         if self.payload is not None:
-            height = c.payload.centre @ parts.payload.reshape(4, 3)[:, 2]
+            height = place(c.payload.centre, parts.payload)[2]
             energy = energy + self.payload.body.mass * self.gravity * height
         if not self.cables.rigid:
-            b = c.attachments @ parts.platform.reshape(4, 3)
+            b = place(c.attachments, parts.platform)
             L = self.exits.length(t, b, parts.exits)
             energy = energy + jnp.sum(self.cables.energy(L - self.drives.length(t, parts.drives)))
         return energy
 
     def valid(self, t, q, v):
         parts = self.split(q)
-        b = self._constants().attachments @ parts.platform.reshape(4, 3)
+        b = place(self._constants().attachments, parts.platform)
         return jnp.all(self.exits.reach(t, b, parts.exits) > 0)
 
     def expected(self, t, q, v):
         parts = self.split(q)
-        b = self._constants().attachments @ parts.platform.reshape(4, 3)
+        b = place(self._constants().attachments, parts.platform)
         reach = np.asarray(self.exits.reach(t, b, parts.exits))
         cables = ", ".join(str(i + 1) for i in np.flatnonzero(~(reach > 0)))
         return (
@@ -249,7 +247,7 @@ class CableRobot(System):
         rotation = self.rotation if rotation is None else rotation
         q, v = self.platform.coordinates(position, rotation, velocity, angular_velocity)
         weights = self.platform.weights(self.attachments)
-        b, b_rate = weights @ q.reshape(4, 3), weights @ v.reshape(4, 3)
+        b, b_rate = place(weights, q), place(weights, v)
         t = jnp.asarray(t, q.dtype)
         y, y_rate = self.exits.start(t, b, b_rate)
         length, rate = jax.jvp(self.exits.length, (t, b, y), (jnp.ones_like(t), b_rate, y_rate))
@@ -340,22 +338,22 @@ class CableRobot(System):
             tension = self.cables.tension(cable.length - cable.wound, cable.stretch_rate)
         R = self.platform.rotation(parts.platform)
         out = {
-            "position": c.platform.centre @ parts.platform.reshape(4, 3),
+            "position": place(c.platform.centre, parts.platform),
             "quaternion": rotations.from_matrix(R),
             "euler": rotations.euler_zyx(R),
-            "velocity": c.platform.centre @ rates.platform.reshape(4, 3),
+            "velocity": place(c.platform.centre, rates.platform),
             "angular_velocity": self.platform.angular_velocity(parts.platform, rates.platform),
             "tension": tension,
             "length": cable.length,
         }
         if isinstance(self.exits, PulleyExit):
-            out["swivel"] = self.exits.swivel(t, c.attachments @ parts.platform.reshape(4, 3))
+            out["swivel"] = self.exits.swivel(t, place(c.attachments, parts.platform))
         elif isinstance(self.exits, SwivelPulleyExit):
             out["swivel"] = parts.exits[:, 0]
         if "theta" in self.drives.coordinates:
             out["theta"] = parts.drives[:, 0]
         if self.payload is not None:
-            out["payload_position"] = c.payload.centre @ parts.payload.reshape(4, 3)
+            out["payload_position"] = place(c.payload.centre, parts.payload)
         return out
 
     def warnings(self, outputs):
@@ -366,13 +364,13 @@ class CableRobot(System):
 
     def geometry(self, t, q):
         c, parts = self._constants(), self.split(q)
-        b = c.attachments @ parts.platform.reshape(4, 3)
+        b = place(c.attachments, parts.platform)
         path = self.exits.path(t, b, parts.exits, 12)
         faces = self.platform.weights(shape.solid(self.platform, self.attachments))
-        lines = {"cable": path, "body": faces @ parts.platform.reshape(4, 3)}
+        lines = {"cable": path, "body": place(faces, parts.platform)}
         if self.payload is not None:
             faces = self.payload.body.weights(shape.box(self.payload.body))
-            lines["payload"] = faces @ parts.payload.reshape(4, 3)
+            lines["payload"] = place(faces, parts.payload)
         return Scene(lines=lines, points={"exit": path[:, 0], "joint": b})
 
 

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...math.linalg import inverse3, matvec, solve
+from ...math.linalg import gram, inverse3, matmul, matvec, solve, vecmat
 from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms, Stabilisation
 from ...mechanics.saddle import solve_active
-from .natural import PAIRS, NaturalBody, axes, rigidity
+from .natural import PAIRS, NaturalBody, axes, place, rigidity
 
 _ROWS, _COLUMNS = (np.array(side) for side in zip(*PAIRS, strict=True))
 
@@ -98,8 +98,8 @@ class CableTerms(NamedTuple):
 def cable_terms(robot, c: Constants, t, parts: Parts, rates: Parts) -> CableTerms:
     """Lengths by the exit and drive models, everything else by differentiation. Attachment points
     are linear in the coordinates, so that the bias needs no term of theirs."""
-    b = c.attachments @ parts.platform.reshape(4, 3)
-    b_rate = c.attachments @ rates.platform.reshape(4, 3)
+    b = place(c.attachments, parts.platform)
+    b_rate = place(c.attachments, rates.platform)
     one = jnp.ones_like(t)
 
     def lengths(t, b, y, z):
@@ -135,7 +135,7 @@ def cable_terms(robot, c: Constants, t, parts: Parts, rates: Parts) -> CableTerm
 
 def at_points(weights, forces) -> Float[Array, " 12"]:
     """Generalised force of forces (n, 3) at points of weights (n, 4)."""
-    return (weights.T @ forces).reshape(12)
+    return gram(weights, forces).reshape(12)
 
 
 def rigidity_terms(q, v, gram):
@@ -200,20 +200,20 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
     X, dX = axes(parts.platform), axes(rates.platform)
     Y = inverse3(X)  # rows y_k
     # rigidity: a particular X'', column k
-    error = X.T @ X - c.platform.gram
-    mixed = X.T @ dX
-    B = -dX.T @ dX - alpha * (mixed + mixed.T) - 0.5 * beta**2 * error
-    ddX = Y.T @ B
+    error = gram(X, X) - c.platform.gram
+    mixed = gram(X, dX)
+    B = -gram(dX, dX) - alpha * (mixed + mixed.T) - 0.5 * beta**2 * error
+    ddX = gram(Y, B)
     X, Y, ddX = materialise((X, Y, ddX))
     # inertia about the centre of mass, and the moment of the particular motion
-    XZ = X @ c.platform.second_moment
-    P = XZ @ X.T
+    XZ = matmul(X, c.platform.second_moment)
+    P = matmul(XZ, X.T)
     J_inverse = inverse3(jnp.trace(P) * jnp.eye(3) - P)
     moment = -jnp.sum(jnp.cross(XZ.T, ddX.T), axis=0)
     # applied loads
     drive_input, exit_input, force, torque = robot.inputs(u)
-    centre = c.platform.centre @ parts.platform.reshape(4, 3)
-    speed = c.platform.centre @ rates.platform.reshape(4, 3)
+    centre = place(c.platform.centre, parts.platform)
+    speed = place(c.platform.centre, rates.platform)
     spin = 0.5 * jnp.sum(jnp.cross(Y, dX.T), axis=0)
     weight = jnp.stack([0.0 * m, 0.0 * m, -m * robot.gravity])
     F = weight + force - robot.linear_damping * speed
@@ -222,24 +222,24 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
     f_drive = robot.drives.force(t, parts.drives, rates.drives, drive_input)
 
     cable = cable_terms(robot, c, t, parts, rates)
-    arms = c.attachments @ parts.platform.reshape(4, 3) - centre
+    arms = place(c.attachments, parts.platform) - centre
     levers = jnp.cross(arms, cable.gradient)
     g, by_exit, by_drive = cable.gradient, cable.by_exit, cable.by_drive
     if robot.cables.rigid:
         levers, J_inverse, F, N = materialise((levers, J_inverse, F, N))
-        turned = levers @ J_inverse
+        turned = matmul(levers, J_inverse)
         # what the gaps would do without cable forces; the attachments share the particular X''
         free = (
-            g @ (F / m)
-            + turned @ N
-            + jnp.sum(g * ((c.attachments[:, 1:] - a) @ ddX.T), axis=1)
+            matvec(g, F / m)
+            + matvec(turned, N)
+            + jnp.sum(g * (matmul(c.attachments[:, 1:] - a, ddX.T)), axis=1)
             + jnp.sum(by_exit * f_exit * c.exit_mobility, axis=1)
             + jnp.sum(by_drive * f_drive * c.drive_mobility, axis=1)
         )
         own = jnp.sum(by_exit**2 * c.exit_mobility, axis=1) + jnp.sum(
             by_drive**2 * c.drive_mobility, axis=1
         )
-        A = g @ g.T / m + turned @ levers.T + jnp.diag(own)
+        A = matmul(g, g.T) / m + matmul(turned, levers.T) + jnp.diag(own)
         wanted = -cable.bias - 2.0 * alpha * cable.rate - beta**2 * cable.gap
         multipliers = solve_active(A, free - wanted, None if active is None else active[:n])
         along = multipliers
@@ -248,14 +248,14 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
         T = robot.cables.tension(cable.length - cable.wound, cable.stretch_rate)
         multipliers = jnp.zeros(0, q.dtype)
         along, drum = T / (2.0 * cable.length), T / (2.0 * cable.wound)
-    F = F - along @ g
-    N = N - along @ levers
+    F = F - vecmat(along, g)
+    N = N - vecmat(along, levers)
     f_exit = f_exit - along[:, None] * by_exit
     f_drive = f_drive - drum[:, None] * by_drive
 
     turn = matvec(J_inverse, N)
     ddX = ddX + jnp.cross(turn, X.T).T
-    r_i = F / m - ddX @ a
+    r_i = F / m - matvec(ddX, a)
     platform = jnp.stack([r_i, r_i + ddX[:, 0], ddX[:, 1], ddX[:, 2]]).reshape(12)
     own = (f_exit * c.exit_mobility, f_drive * c.drive_mobility)
     acceleration = jnp.concatenate([platform, *(x.T.reshape(-1) for x in own)])
@@ -265,8 +265,8 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
     f = robot.force(t, q, v, u)[:12]
     if robot.cables.rigid:
         f = f - at_points(c.attachments, along[:, None] * g)
-    rest = (f.reshape(4, 3) - c.platform.mass_weights @ platform.reshape(4, 3))[1:]
-    L = Y @ rest.T
+    rest = (f.reshape(4, 3) - matmul(c.platform.mass_weights, platform.reshape(4, 3)))[1:]
+    L = matmul(Y, rest.T)
     scale = np.where(_ROWS == _COLUMNS, 0.5, 1.0)
     rigid = scale * 0.5 * (L[_ROWS, _COLUMNS] + L[_COLUMNS, _ROWS])
     return acceleration, jnp.concatenate([multipliers, rigid])
