@@ -69,8 +69,8 @@ def test_bounded_tensions_are_those_of_a_trusted_solver():
 
     W, tau = eight_cables(), jnp.array([5.0, -3.0, 196.2, 1.0, 0.0, 0.2])
     T = np.asarray(BoundedTension(20.0, 200.0, mean=40.0)(W, tau))
-    np.testing.assert_allclose(W @ T, tau, atol=1e-6)
-    assert T.min() > 20.0 - 1e-6
+    np.testing.assert_allclose(W @ T, tau, atol=1e-9)
+    assert T.min() > 20.0 - 1e-9
     trusted = minimize(
         lambda T: 0.5 * np.sum((T - 40.0) ** 2),
         np.full(8, 60.0),
@@ -87,3 +87,33 @@ def test_bounded_tensions_say_when_there_are_none():
     assert np.all(np.isnan(BoundedTension(20.0, 25.0)(eight_cables(), jnp.ones(6) * 200.0)))
     with pytest.raises(ValueError, match="maximum: got 10"):
         BoundedTension(20.0, 10.0)
+
+
+def test_bounds_of_each_cable():
+    W, tau = eight_cables(), jnp.array([5.0, -3.0, 196.2, 1.0, 0.0, 0.2])
+    free = np.asarray(BoundedTension(1.0, 500.0, mean=40.0)(W, tau))
+    most = np.full(8, 500.0)
+    most[1] = free[1] - 10.0
+    least = np.ones(8)
+    least[4] = free[4] + 5.0
+    T = np.asarray(BoundedTension(least, most, mean=np.full(8, 40.0))(W, tau))
+    np.testing.assert_allclose(W @ T, tau, atol=1e-9)
+    assert T[1] == pytest.approx(most[1]) and T[4] == pytest.approx(least[4])
+    with pytest.raises(ValueError, match=r"maximum: got .* more than minimum"):
+        BoundedTension(least, np.full(8, 3.0))
+    with pytest.raises(ValueError, match=r"minimum: got shape \(3,\), expected a scalar or shape"):
+        BoundedTension(np.ones(3), 50.0)(W, tau)
+
+
+def test_derivatives_of_bounded_tensions_in_both_modes():
+    """By wrench, bounds and geometry, where bounds act."""
+    W, tau = eight_cables(), jnp.array([5.0, -3.0, 196.2, 1.0, 0.0, 0.2])
+
+    def sum_of_squares(x):
+        rule = BoundedTension(20.0 + x[0], 200.0, mean=40.0)
+        return jnp.sum(rule(W * (1.0 + x[1] * W), tau * (1.0 + x[2])) ** 2)
+
+    f, zero, h = jax.jit(sum_of_squares), jnp.zeros(3), 1e-5
+    central = [(f(zero.at[i].set(h)) - f(zero.at[i].set(-h))) / (2 * h) for i in range(3)]
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(sum_of_squares))(zero), central, rtol=1e-7)
+    np.testing.assert_allclose(jax.jit(jax.grad(sum_of_squares))(zero), central, rtol=1e-7)

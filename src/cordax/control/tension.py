@@ -4,11 +4,13 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require, require_positive
-from .._precision import float_field
+from .._checks import known_values, require, require_finite, require_positive, require_shape
+from .._precision import as_float_array, float_field
 from ..math.linalg import matmul, matvec, solve, vecmat
+from ..math.qp import solve_qp
 
 
 class TensionDistribution(eqx.Module):
@@ -57,49 +59,37 @@ class MinimumTension(TensionDistribution):
 
 
 class BoundedTension(TensionDistribution):
-    """The solution closest to equal tensions `mean` [N] with every tension between `minimum` and
-    `maximum` [N]: a quadratic programme, solved by qpax. `mean` None: midway.
+    """The solution closest to tensions `mean` [N] with every tension between `minimum` and
+    `maximum` [N], each one for all or (k,): a quadratic programme. `mean` None: midway.
 
     NaN where no tensions within the bounds produce `tau`: a simulation then stops with
-    `qp_infeasible`. Derivatives in reverse mode only."""
+    `qp_infeasible`."""
 
     may_fail = True
-    minimum: Float[Array, ""] = float_field()
-    maximum: Float[Array, ""] = float_field()
-    mean: Float[Array, ""] | None = None
+    minimum: Float[Array, "..."] = float_field()
+    maximum: Float[Array, "..."] = float_field()
+    mean: Float[Array, "..."] | None = eqx.field(
+        converter=lambda x: None if x is None else as_float_array(x), default=None
+    )
 
     def __check_init__(self):
         require_positive("minimum", self.minimum, zero_allowed=True)
+        require_finite("maximum", self.maximum)
         low, high = known_values(self.minimum), known_values(self.maximum)
         if low is not None and high is not None:
-            require(bool(high > low), "maximum", self.maximum, f"more than minimum, {low:g} N")
+            both = np.broadcast_arrays(low, high)
+            ordered = bool(np.all(both[1] > both[0]))
+            require(ordered, "maximum", self.maximum, f"more than minimum, {low.tolist()} N")
 
     def __call__(self, W, tau):
-        import qpax
-
         k = W.shape[1]
         mean = 0.5 * (self.minimum + self.maximum) if self.mean is None else self.mean
-        # in units of the mean, so that the solver's tolerance is a relative one
-        unit, eye = jnp.maximum(jnp.abs(mean), 1e-3 * self.maximum), jnp.eye(k, dtype=W.dtype)
-        bounds = jnp.concatenate([jnp.full(k, self.maximum), jnp.full(k, -self.minimum)]) / unit
-        x = qpax.solve_qp_primal(
-            eye,
-            jnp.full(k, -mean / unit),
-            W,
-            tau / unit,
-            jnp.concatenate([eye, -eye]),
-            bounds,
-            solver_tol=1e-10,
-        )
-        produced = jnp.max(jnp.abs(matvec(W, x) - tau / unit)) < _FEASIBLE
-        within = jnp.all(x * unit < self.maximum * (1 + _FEASIBLE)) & jnp.all(
-            x * unit > self.minimum - _FEASIBLE * self.maximum
-        )
-        return jnp.where(produced & within, unit * x, jnp.nan)
-
-
-#: relative error of bounds and balance beyond which a quadratic programme has no solution
-_FEASIBLE = 1e-6
+        for name, x in (("minimum", self.minimum), ("maximum", self.maximum), ("mean", mean)):
+            require_shape(name, x, (), (k,))
+        wish = jnp.broadcast_to(mean, (k,)).astype(W.dtype)
+        eye = jnp.eye(k, dtype=W.dtype)
+        found = solve_qp(eye, -wish, W, tau, self.minimum, self.maximum)
+        return jnp.where(found.solved, found.x, jnp.nan)
 
 
 def _least_norm(W, tau):
