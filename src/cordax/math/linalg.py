@@ -90,6 +90,12 @@ def inverse3(A):
     return rows / jnp.sum(a * rows[0])
 
 
+def inverse2(A):
+    """Inverse of 2 x 2 matrices (2, 2, ...), rows and columns first."""
+    (a, b), (c, d) = A
+    return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
+
+
 def singular_pivot(dtype) -> float:
     """Pivots this small relative to their diagonal entry are round-off."""
     return 1e3 * float(jnp.finfo(dtype).eps)

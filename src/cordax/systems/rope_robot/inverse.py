@@ -27,10 +27,19 @@ def accelerations(seg: Segments, x: Motion, a) -> Accelerations:
     return Accelerations(node - step + seg.upper_arm * swing, node - seg.lower_arm * swing)
 
 
+class Loads(NamedTuple):
+    """Forces [N] on the rods of each segment, and on all that hangs `below` its gap, the lower rod
+    included: (2, s, m) each."""
+
+    upper: Vectors
+    lower: Vectors
+    below: Vectors
+
+
 def inertia_rows(seg: Segments, x: Motion, a, at: Accelerations, gravity, tip):
     """Generalised forces (2, s, m) on stretches and angles that give the rods these accelerations
     against `gravity` [m/s^2] and the forces `tip` (2, m) [N] with which ropes pull at their ends;
-    and the force (2, s, m) [N] that each segment passes on to all that hangs on it."""
+    and the loads that segments carry."""
     up = jnp.stack([0.0 * gravity, gravity])[:, None, None]
     upper, lower = seg.upper_mass * (at.upper + up), seg.lower_mass * (at.lower + up)
     both = upper + lower
@@ -38,7 +47,7 @@ def inertia_rows(seg: Segments, x: Motion, a, at: Accelerations, gravity, tip):
     turn = seg.upper_arm * dot(x.across, upper) - seg.lower_arm * dot(x.across, lower)
     along = dot(x.along, load)
     angular = x.length * dot(x.across, load) + turn + seg.spin * a[1]
-    return jnp.stack([along, angular]), load
+    return jnp.stack([along, angular]), Loads(upper, lower, load)
 
 
 class Rope(NamedTuple):

@@ -19,6 +19,7 @@ from ...mechanics.motion import Reference, as_reference
 from . import ends, forward, inverse
 from .hanging import arcs
 from .laws import LinearRope, RopeLaw
+from .linearisation import RopeLinearisation
 from .platform import Platform
 from .segments import Motion, Segments, motion, segments
 
@@ -163,10 +164,10 @@ class RopeRobot(System):
         seg = self.segments()
         return seg, motion(seg.rest, self.split(q)[0], self.split(v)[0])
 
-    def _tip(self, u, like):
+    def tip(self, u):
         """Forces on free ends as pulls of the ropes, (2, m)."""
         if self.n_constraints:
-            return jnp.zeros((2, self.n_ropes), like.dtype)
+            return jnp.zeros((2, self.n_ropes), self.roots.dtype)
         return -u.reshape(self.n_ropes, 2).T
 
     def _platform_force(self, u):
@@ -181,12 +182,21 @@ class RopeRobot(System):
 
     # --- equations
     def force(self, t, q, v, u):
+        return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
+
+    def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
+        """`M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
         seg, x = self.motion(q, v)
-        rest = jnp.zeros_like(self.split(q)[0])
-        at = inverse.accelerations(seg, x, rest)
-        rows, _ = inverse.inertia_rows(seg, x, rest, at, self.gravity, self._tip(u, q))
+        b, w = self.split(a)
+        at = inverse.accelerations(seg, x, b)
+        tip = multipliers.reshape(-1, 2).T if self.n_constraints else self.tip(u)
+        rows, _ = inverse.inertia_rows(seg, x, b, at, self.gravity, tip)
         rows = rows + inverse.elastic_rows(seg, self.rope, x)
-        return self.join(-rows, None if self.platform is None else self._platform_force(u))
+        if self.platform is None:
+            return self.join(rows)
+        _, turned = self.platform.arms(self.split(q)[1][2])
+        pull = jnp.concatenate([jnp.sum(tip, axis=1), jnp.sum(turned * tip)[None]])
+        return self.join(rows, self.platform.inertias * w - self._platform_force(u) - pull)
 
     def momentum(self, q, v):
         a, w = self.split(v)
@@ -234,7 +244,7 @@ class RopeRobot(System):
         elastic = inverse.elastic_rows(seg, self.rope, x)
         c = forward.condense(seg, x, -elastic, self.gravity)
         if not self.n_constraints:
-            end = forward.sym(forward.sym_inverse(c.stiff), c.push - self._tip(u, q))
+            end = forward.sym(forward.sym_inverse(c.stiff), c.push - self.tip(u))
             return self.join(forward.substitute(seg, x, c, end)), jnp.zeros(0, q.dtype)
         push = None
         if self.platform is not None:
@@ -242,6 +252,18 @@ class RopeRobot(System):
         held = self._holding(t, q, v)
         end, a, pull = ends.close(self.roots, x, c, held, stabilisation, push)
         return self.join(forward.substitute(seg, x, c, end), a), pull.T.reshape(-1)
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        a = jnp.zeros_like(v) if acceleration is None else acceleration
+        rest = jnp.zeros(self.n_constraints, v.dtype)
+        pull = rest if multipliers is None else multipliers
+        f = self.force(t, q, v, u)
+        return RopeLinearisation(self, t, q, v, u, a, pull, f)
+
+    def mass_solve(self, q, B):
+        rest = jnp.zeros_like(q)
+        at = self.linearise(jnp.zeros((), q.dtype), q, rest, jnp.zeros(self.n_u, q.dtype))
+        return jax.vmap(at.implicit_solver(jnp.zeros((), q.dtype)), in_axes=1, out_axes=1)(B)
 
     # --- energies
     def kinetic_energy(self, q, v):
