@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ...math.linalg import gram, inverse2, matvec, solve, vecmat
 from ...math.materialise import materialise
 from ...mechanics import Linearisation
+from ...mechanics.saddle import SaddlePoint
 from . import sweep
 from .inverse import accelerations, inertia_rows
 
@@ -136,19 +137,22 @@ class RopeSaddle(eqx.Module):
     left: Float[Array, "3 3"] | None
 
     def __call__(self, b, c):
+        n = b.shape[0]
+
         def product(z):
-            x, y = z
-            return self.motion.product(self.h, self.h2, x) + vecmat(y, self.jacobian), matvec(
-                self.rows, x
-            )
+            x, y = z[:n], z[n:]
+            forces = self.motion.product(self.h, self.h2, x) + vecmat(y, self.jacobian)
+            return jnp.concatenate([forces, matvec(self.rows, x)])
 
         fixed = lax.stop_gradient(self)
-        return lax.custom_linear_solve(
+        solved = lambda z: jnp.concatenate(fixed.substitute(z[:n], z[n:]))
+        z = lax.custom_linear_solve(
             product,
-            (b, c),
-            lambda _, r: fixed.substitute(*r),
-            lambda _, r: jax.linear_transpose(lambda z: fixed.substitute(*z), r)(r)[0],
+            jnp.concatenate([b, c]),
+            lambda _, r: solved(r),
+            lambda _, r: jax.linear_transpose(solved, r)(r)[0],
         )
+        return z[:n], z[n:]
 
     def substitute(self, b, c):
         robot = self.motion.robot
@@ -166,3 +170,12 @@ class RopeSaddle(eqx.Module):
         y = pull.reshape(-1, 2).T  # (2, m)
         moved = free + jnp.sum(self.moved * y[:, None, None], axis=0)
         return robot.join(moved, x), pull
+
+
+class RopeSaddlePoint(SaddlePoint):
+    """`[M, J^T; J, 0]`, likewise."""
+
+    solver: RopeSaddle
+
+    def solve(self, f, b):
+        return self.solver(jnp.zeros_like(self.solver.motion.q) if f is None else f, b)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import known_values, require, require_finite, require_positive, require_shape
-from ..._precision import float_field
+from ..._precision import as_float_array, float_field
 from ...math.materialise import materialise
 from ...mechanics import Scene, State, System
 from ...mechanics.constraints import ConstraintTerms
@@ -19,8 +19,9 @@ from ...mechanics.motion import Reference, as_reference
 from . import ends, forward, inverse
 from .hanging import arcs
 from .laws import LinearRope, RopeLaw
-from .linearisation import RopeLinearisation
+from .linearisation import RopeLinearisation, RopeSaddlePoint
 from .platform import Platform
+from .rest import settle, weight
 from .segments import Motion, Segments, motion, segments
 
 
@@ -265,6 +266,14 @@ class RopeRobot(System):
         at = self.linearise(jnp.zeros((), q.dtype), q, rest, jnp.zeros(self.n_u, q.dtype))
         return jax.vmap(at.implicit_solver(jnp.zeros((), q.dtype)), in_axes=1, out_axes=1)(B)
 
+    def saddle(self, t, q, active=None, *, jacobian=None):
+        if active is not None or not self.n_constraints:
+            return super().saddle(t, q, active, jacobian=jacobian)
+        rest, zero = jnp.zeros_like(q), jnp.zeros((), q.dtype)
+        J = self.constraint_terms(t, q, rest).jacobian if jacobian is None else jacobian
+        motion = self.linearise(t, q, rest, jnp.zeros(self.n_u, q.dtype))
+        return RopeSaddlePoint(motion.constrained_solver(J, zero))
+
     # --- energies
     def kinetic_energy(self, q, v):
         """[J]"""
@@ -296,10 +305,13 @@ class RopeRobot(System):
     # --- states and outputs
     def hanging(self, pose=None, t=0.0) -> State:
         """Ropes as arcs of circles from their roots to the platform in a pose (3,), x, z [m] and
-        angle [rad], to the prescribed ends or straight down: closed, at rest, not in balance."""
+        angle [rad], to the prescribed ends or, free, straight from their roots: closed, at rest,
+        not in balance."""
         if self.platform is None and self.end_point is None:
-            down = self.split(jnp.zeros(self.n_q, self.roots.dtype))[0]
-            return State(self.join(down), jnp.zeros(self.n_q, down.dtype))
+            angle = jnp.where(self.root_stiffness > 0, self.root_angle, 0.0)
+            angle = jnp.broadcast_to(angle, (self.count, self.n_ropes))
+            q = self.join(jnp.stack([jnp.zeros_like(angle), angle]))
+            return State(q, jnp.zeros_like(q))
         length = jnp.broadcast_to(self.length, (self.n_ropes,))
         if self.platform is not None:
             pose = self._below() if pose is None else jnp.asarray(pose, self.roots.dtype)
@@ -321,8 +333,30 @@ class RopeRobot(System):
         depth = jnp.min((self.roots - b)[:, 1] - 0.95 * reach - middle[1])
         return jnp.stack([middle[0], middle[1] + depth, 0.0 * depth])
 
+    def rest(self, u=None, guess: State | None = None, t=0.0, max_steps: int = 300) -> State:
+        """In balance under constant inputs `u` (n_u,) at time `t` [s]: found from a `guess`, by
+        default `hanging()`, with limited steps; differentiable. Raises where what is left of
+        forces exceeds 1e-9 of weight and inputs, or of gaps 1e-9 m."""
+        start = self.hanging(t=t) if guess is None else guess
+        u = jnp.zeros(self.n_u, start.q.dtype) if u is None else as_float_array(u)
+        require_shape("u", u, (self.n_u,))
+        require_shape("guess.q", start.q, (self.n_q,))
+        q, force, gap = _settle(self, as_float_array(t), start.q, u, max_steps)
+        known = [known_values(x) for x in (force, gap)]
+        if known[0] is None or known[1] is None:
+            found = (force < 1e-9) & (gap < 1e-9)
+            q = eqx.error_if(q, ~found, "rest: no state at rest found; try another guess")
+        else:
+            left = (
+                f"a guess from which {known[0]:.3g} of the weight and gaps of {known[1]:.3g} m stay"
+            )
+            ok = bool(known[0] < 1e-9) and bool(known[1] < 1e-9)
+            require(ok, "guess", left, "one nearer to a state at rest that ropes can reach")
+        return State(q, jnp.zeros_like(q))
+
     def default_state(self):
-        return self.hanging()
+        """At rest."""
+        return self.rest()
 
     def nodes(self, q) -> Float[Array, "m k 2"]:
         """Positions [m] of the k = count + 1 nodes of each rope, roots first."""
@@ -351,3 +385,10 @@ class RopeRobot(System):
             lines["body"] = self.platform.outline(self.split(q)[1])[None]
             points["joint"] = self.nodes(q)[:, -1]
         return Scene(lines=lines, points=points, plane="xz")
+
+
+@eqx.filter_jit
+def _settle(robot: RopeRobot, t, q, u, max_steps: int):
+    q, _, force, gap = settle(robot, t, q, u, max_steps)
+    size = weight(robot) + jnp.sum(jnp.abs(u))
+    return q, force / jnp.where(size > 0, size, 1.0), gap

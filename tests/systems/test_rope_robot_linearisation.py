@@ -1,0 +1,89 @@
+"""The structured linearisation of ropes against one by dense differentiation, and its solves."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rope_robot_reference import fields, inputs_of, relative, robot_of
+
+from cordax.mechanics import System
+from cordax.mechanics.linearisation import linearise_densely
+from cordax.systems import ProgressiveRope
+
+H, H2 = 3e-3, 5e-6
+
+
+@eqx.filter_jit
+def both(robot, t, q, v, u, a, pull, b, c, bend):
+    """Matrices and solutions, structured and dense; rows that are not the Jacobian's too."""
+    out = []
+    for linearise in (type(robot).linearise, linearise_densely):
+        motion = linearise(robot, t, q, v, u, acceleration=a, multipliers=pull)
+        found = [*motion.matrices(), motion.implicit_solver(H, H2)(b), motion.f]
+        if robot.n_constraints:
+            J = robot.constraint_terms(t, q, v).jacobian
+            found += motion.constrained_solver(J, H, H2)(b, c)
+            found += motion.constrained_solver(J, H, H2, J * bend)(b, c)
+        out.append(found)
+    return out
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["frozen", "all"])
+@pytest.mark.parametrize("case", ["p_free", "p_end", "p_robot2"])
+def test_against_dense(case, given):
+    s, robot = fields(case), robot_of(case, law=ProgressiveRope(2.0, 0.1))
+    rng = np.random.default_rng(0)
+    t, q, v = (jnp.asarray(x[0]) for x in (s.t, s.q, s.v))
+    n, m = robot.n_v, robot.n_constraints
+    a = jnp.asarray(rng.normal(size=n) * 3.0) if given else None
+    pull = jnp.asarray(rng.normal(size=m) * 50.0) if given and m else None
+    b, c = jnp.asarray(rng.normal(size=n)), jnp.asarray(rng.normal(size=m))
+    bend = jnp.asarray(1.0 + 0.05 * rng.normal(size=(m, n)))
+    u = inputs_of(case)(t)
+    for found, dense in zip(*both(robot, t, q, v, u, a, pull, b, c, bend), strict=True):
+        assert relative(found, dense) < 1e-11
+
+
+def test_saddle_point():
+    """Alone and under constraints, h = 0: the mass matrix."""
+    s, robot = fields("p_robot2"), robot_of("p_robot2")
+    q, v = jnp.asarray(s.q[0]), jnp.asarray(s.v[0])
+
+    @eqx.filter_jit
+    def solved(robot):
+        t = jnp.zeros(())
+        own = robot.saddle(t, q).solve(v, jnp.arange(4.0))
+        dense = System.saddle(robot, t, q).solve(v, jnp.arange(4.0))
+        return robot.mass_solve(q, robot.mass_matrix(q)), own, dense
+
+    product, own, dense = solved(robot)
+    np.testing.assert_allclose(product, np.eye(robot.n_v), atol=1e-11)
+    for x, y in zip(own, dense, strict=True):
+        assert relative(x, y) < 1e-11
+
+
+def test_solve_differentiates_in_both_modes():
+    """Through the matrix, its constraints and the right-hand side."""
+    s, robot = fields("p_robot2"), robot_of("p_robot2")
+    t, q, v = (jnp.asarray(x[0]) for x in (s.t, s.q, s.v))
+    u, b = inputs_of("p_robot2")(t), jnp.asarray(np.random.default_rng(1).normal(size=robot.n_v))
+
+    @jax.jit
+    def solution(p):
+        scaled = eqx.tree_at(
+            lambda r: (r.EA, r.line_density), robot, (robot.EA * p[0], 0.03 * p[1])
+        )
+        at = q * p[2]
+        motion = scaled.linearise(t, at, v, u, multipliers=jnp.full(4, 3.0))
+        J = scaled.constraint_terms(t, at, v).jacobian
+        x, y = motion.constrained_solver(J, H * p[0], H2)(b, J[:, -1])
+        return jnp.concatenate([1e3 * x[:4], x[-3:], y])
+
+    p, step = jnp.ones(3), 1e-6
+    forward, backward = jax.jit(jax.jacfwd(solution))(p), jax.jit(jax.jacrev(solution))(p)
+    np.testing.assert_allclose(forward, backward, rtol=1e-9, atol=1e-9)
+    for i in range(3):
+        d = step * jnp.eye(3)[i]
+        central = (solution(p + d) - solution(p - d)) / (2.0 * step)
+        np.testing.assert_allclose(forward[:, i], central, rtol=1e-6, atol=1e-6)
