@@ -20,6 +20,7 @@ class Bead(LagrangianSystem):
     damping: jax.Array = float_field(default=0.3)
     gravity: jax.Array = float_field(default=9.81)
 
+    default_integrator = "rk4"
     coordinate_names = ("x",)
     input_names = ("force",)
 
@@ -54,6 +55,7 @@ class DoublePendulum(LagrangianSystem):
     damping: jax.Array = float_field(default=0.0)
     gravity: jax.Array = float_field(default=9.81)
 
+    default_integrator = "rk4"
     coordinate_names = ("upper", "lower")
     input_names = ("torque_upper", "torque_lower")
 

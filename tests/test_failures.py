@@ -108,7 +108,7 @@ def test_a_later_phase_does_not_revive_a_failed_run():
     assert np.all(run.q[steps:] == run.q[steps - 1])
 
 
-# --- input that is refused --------------------------------------------------------------------
+# --- input that is refused ------------------------------------------------------------------
 
 
 OK = {"dt": 0.01, "duration": 0.1}
@@ -206,7 +206,7 @@ def test_wrong_parameters_of_a_machine():
         Oscillator(stiffness=np.nan)
 
 
-# --- codes of controllers, projections and steps ------------------------------------------------
+# --- codes of controllers, projections and steps ----------------------------------------------
 
 
 class Refuses(cordax.Controller):
@@ -274,7 +274,7 @@ def test_controllers_prepare_once():
     np.testing.assert_allclose(run.u, 0.2)
 
 
-# --- warnings -------------------------------------------------------------------------------------
+# --- warnings -----------------------------------------------------------------------------------
 
 
 class Watched(Oscillator):
@@ -295,3 +295,139 @@ def test_warnings_are_seen_between_stored_states():
     assert abs(float(run.warnings["high"]) - np.arcsin(0.9)) < np.pi / 300
     every = simulate(Watched(), start, **options)
     assert float(run.warnings["high"]) == float(every.warnings["high"])
+
+
+# --- runs that grow beyond any bound -------------------------------------------------------------
+
+
+class Winch(cordax.LagrangianSystem):
+    """The load on an elastic cable of docs/your-own-machine.md."""
+
+    coordinate_names = ("depth", "drum")
+
+    def inertial_coordinates(self, q):
+        return q
+
+    def inertial_weights(self):
+        return jnp.array([5.0, 0.01])
+
+    def potential_energy(self, t, q):
+        return 0.5 * 2e4 * (q[0] - 0.05 * q[1]) ** 2 - 9.81 * 5.0 * q[0]
+
+    def dissipation(self, q, v):
+        return 0.5 * 50.0 * (v[0] - 0.05 * v[1]) ** 2
+
+    def default_state(self):
+        return State(np.zeros(2), np.zeros(2))
+
+
+def test_a_step_too_large_does_not_finish():
+    """Without `valid`: growth by some factor in every step, to 1e45 after 40 of them."""
+    run = simulate(Winch(), dt=0.05, duration=2.0, integrator="rk4", throw=False)
+    assert run.result == RESULTS.runaway_state
+    assert np.max(np.abs(run.v)) < 1e11
+
+
+def test_slow_growth_is_noticed_before_it_is_absurd():
+    """Forward Euler on x'' = -x, factor sqrt(1 + dt^2) per step: 5.5 % for dt = 1/3."""
+    dt = 1.0 / 3.0
+    options = {"dt": dt, "duration": 900 * dt, "integrator": "explicit_euler", "throw": False}
+    run = simulate(Oscillator(), **options)
+    assert run.result == RESULTS.runaway_state
+    assert np.max(np.abs(run.q)) < 1e7
+
+
+def test_the_default_of_machines_by_energies_is_stable():
+    """Against the load and the drum as one falling mass, which the stiff cable only shakes."""
+    run = simulate(Winch(), dt=0.05, duration=2.0)
+    assert bool(run.succeeded)
+    fall = 0.5 * 9.81 * 5.0 / (5.0 + 0.01 / 0.05**2) * 2.0**2
+    assert float(run["depth"][-1]) == pytest.approx(fall, rel=1e-2)
+
+
+class Falling(cordax.LagrangianSystem):
+    """A mass in free fall with a drum that a motor spins up: no bound in sight."""
+
+    coordinate_names = ("height", "drum")
+
+    def inertial_coordinates(self, q):
+        return q
+
+    def inertial_weights(self):
+        return jnp.ones(2)
+
+    def potential_energy(self, t, q):
+        return 9.81 * q[0]
+
+    def applied_force(self, t, q, v, u):
+        return jnp.stack([jnp.zeros(()), 500.0 * t**3])
+
+    def default_state(self):
+        return State(np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize(("dt", "duration"), [(1e-3, 4.0), (1.0, 4000.0)])
+def test_legitimate_motions_raise_no_alarm(dt, duration):
+    """From rest to 1.6e4, and to 3e16 rad/s: the second is beyond any machine, and is stopped."""
+    run = simulate(Falling(), dt=dt, duration=duration, integrator="rk4", throw=False)
+    last = np.flatnonzero(run.t < float(run.failure_time))[-1]
+    np.testing.assert_allclose(run["d_drum"][: last + 1], 125.0 * run.t[: last + 1] ** 4, rtol=1e-9)
+    assert bool(run.succeeded) == (duration == 4.0)
+    assert bool(run.succeeded) or float(run["d_drum"][-1]) > 0.9e10
+
+
+# --- derivatives of the others -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adjoint", ["scan", "checkpointed"])
+def test_a_failed_member_leaves_the_gradients_of_others_alone(adjoint):
+    """Two oscillators, one of stiffness 1e12; derivative by the mass they share."""
+    stiffness = jnp.array([1.0, 1e12])
+
+    def loss(mass, which, adjoint):
+        def one(k):
+            machine = Oscillator(mass=mass, stiffness=k)
+            start = State(jnp.ones(1), jnp.zeros(1))
+            options = {"dt": 0.1, "duration": 6.0, "integrator": "explicit_euler"}
+            return simulate(machine, start, adjoint=adjoint, throw=False, **options)
+
+        runs = eqx.filter_vmap(one)(stiffness[which])
+        return jnp.sum(jnp.where(runs.succeeded[:, None, None], runs.q, 0.0)), runs.succeeded
+
+    both, alone = np.array([0, 1]), np.array([0])
+    slope, good = jax.jit(jax.grad(loss, has_aux=True), static_argnums=2)(1.3, both, adjoint)
+    np.testing.assert_array_equal(good, [True, False])
+    expected = jax.jit(jax.jacfwd(lambda m: loss(m, alone, "forward")[0]))(1.3)
+    np.testing.assert_allclose(slope, expected, rtol=1e-9)
+
+
+# --- precision -----------------------------------------------------------------------------------
+
+
+def test_one_precision():
+    mixed = State(jnp.zeros(1, jnp.float32), jnp.zeros(1))
+    with pytest.raises(
+        ValueError, match=r"Pendulum: got numbers or a state in float32, expected f"
+    ):
+        simulate(Pendulum(), mixed, **OK)
+    with jax.enable_x64(False):
+        early = Pendulum()
+    with pytest.raises(ValueError, match=r"float32, expected float64.*enable_x64\(\) before"):
+        simulate(early, **OK)
+
+
+# --- constraints that drift ----------------------------------------------------------------------
+
+
+def test_after_a_drift_nothing_moves():
+    """Constraints that are only differentiated, by forward Euler: off by 1e-3 within a second.
+    Neither stored states nor a later phase go on."""
+    bare = cordax.Baumgarte(0.0, 0.0)
+    options = {"dt": 1e-2, "integrator": "explicit_euler", "formulation": bare, "throw": False}
+    run = simulate([(Ball(), 1.0), (Ball(), 1.5)], **options)
+    assert run.result == RESULTS.constraint_drift
+    good = int(np.sum(run.t < float(run.failure_time)))
+    assert 1 < good < 100
+    assert np.all(run.violation <= 1e-3)
+    for x in (run.q, run.v, run["tension"]):
+        assert np.all(x[good:] == x[good - 1]) and np.any(x[good - 1] != x[good - 2])

@@ -45,8 +45,8 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
         "explicit step."
     )
     runaway_state = (
-        "The state left the range in which the model is valid (System.valid). Either the step is "
-        "too large for "
+        "The state left the range in which the model is valid (System.valid), or its speeds grew "
+        "beyond any bound. Either the step is too large for "
         "the integrator (try a smaller dt or an A-stable integrator; cordax.step_limit predicts "
         "the limit) or "
         "the machine itself is unstable (check gains and prestress; cordax.modes shows growing "
@@ -64,7 +64,7 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
     )
     singular_constraints = (
         "The constraint Jacobian lost rank. Remove redundant constraints or use a formulation "
-        "that accepts them."
+        "that accepts them: cordax.Penalty or cordax.UdwadiaKalaba."
     )
     qp_infeasible = (
         "No cable tensions within the bounds produce the wanted force. Relax the tension bounds "

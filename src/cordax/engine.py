@@ -1,5 +1,6 @@
 """The compiled part of a simulation: the time loop and how it ends."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import diffrax
@@ -14,6 +15,7 @@ from ._results import GOOD, RESULTS, Code, code_unless, first_code
 from .formulations import Dynamics
 from .integrators import Diffrax, Integrator
 from .loops import each, loop
+from .math.shield import close, shield
 from .mechanics import Controller, State
 from .stored import join, stored_trajectory
 
@@ -28,6 +30,8 @@ class Run(eqx.Module):
     save_every: int = eqx.field(static=True)
     #: steps between two calls of a sampled controller; 0: not sampled
     hold: int = eqx.field(static=True)
+    #: whether derivatives may be asked for
+    traced: bool = eqx.field(static=True, default=True)
 
     def prepared(self) -> "Run":
         """The same with what is constant along the run computed once."""
@@ -71,15 +75,52 @@ def _integrate(run: Run, state, memory, status, t0, dt, n_saves: int):
 
 class _Carry(NamedTuple):
     """What the time loop carries: state, the controller's memory, held inputs and their code, what
-    the integrator carries, the first time of every alarm, and how the run goes: a code and the
-    time of failure."""
+    the integrator carries, the first time of every alarm, how fast speeds grow, and how the run
+    goes: a code and the time of failure."""
 
     state: State
     memory: Any
     held: Any
     inner: Any
     alarms: dict[str, jax.Array]
+    watch: "_Watch"
     status: Any
+
+
+#: speeds [m/s, rad/s], against 1 and the largest at the start, that no machine has
+_BEYOND = 1e10
+#: speeds that are suspicious if they came about in leaps; steps of a window, the factor by which
+#: the largest speed ever leaps within one, and how many leaps in a row are too many
+_FAST, _WINDOW, _LEAP, _LEAPS = 1e3, 8, 1.4, 25
+
+
+class _Watch(NamedTuple):
+    """Whether a run grows like one whose step is too large: by some factor in every few steps, for
+    ever. A motion that its steps resolve does so at its beginning at most: one that grows like t^p
+    leaps about 3 p times. Speed: the sum of all |v|."""
+
+    scale: jax.Array
+    largest: jax.Array
+    window: jax.Array
+    #: four for a leap, one less for a window without
+    leaps: jax.Array
+
+    @staticmethod
+    def of(v) -> "_Watch":
+        speed = jax.lax.stop_gradient(jnp.sum(jnp.abs(v)))
+        return _Watch(jnp.maximum(speed, 1.0), speed, jnp.zeros_like(speed), jnp.int32(0))
+
+    def look(self, i, speed) -> tuple["_Watch", jax.Array]:
+        """At the end of step `i`: the watch, and whether all is well."""
+        window = jnp.maximum(self.window, speed)
+        full = i % _WINDOW == _WINDOW - 1
+        leap = jnp.where(window > _LEAP * self.largest, 4, -1)
+        leaps = jnp.where(full, jnp.maximum(self.leaps + leap, 0), self.leaps)
+        largest = jnp.where(full, jnp.maximum(self.largest, window), self.largest)
+        window = jnp.where(full, 0.0, window)
+        suspicious = (leaps > 4 * _LEAPS) & (speed > _FAST * self.scale)
+        away = suspicious | (speed > _BEYOND * self.scale)
+        return _Watch(self.scale, largest, window, leaps.astype(jnp.int32)), ~away
 
 
 def _start(run: Run, state, memory, status, t0, dt) -> _Carry:
@@ -92,7 +133,7 @@ def _start(run: Run, state, memory, status, t0, dt) -> _Carry:
         held = jnp.zeros_like(u.u), jnp.int32(GOOD)
     inner = run.integrator.init(run.dynamics, t0, dt, state, u)
     alarms = dict.fromkeys(_alarm_names(run, state, t0), jnp.full((), jnp.inf, state.q.dtype))
-    return _Carry(state, memory, held, inner, alarms, status)
+    return _Carry(state, memory, held, inner, alarms, _Watch.of(state.v), status)
 
 
 def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
@@ -127,7 +168,7 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
     continuous = _ContinuousInput(run)
 
     def step(carry: _Carry, i):
-        state, memory, held, inner, alarms, (code, failure) = carry
+        state, memory, held, inner, alarms, watch, (code, failure) = carry
         t = t0 + i * dt
         refused = jnp.int32(GOOD)
         u = continuous
@@ -141,12 +182,16 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
             due = i % run.hold == 0
             held, memory = sample() if run.hold == 1 else jax.lax.cond(due, sample, keep)
             u, refused = _HeldInput(held[0]), held[1]
-        new, inner_new, solved, multipliers = run.integrator.step(
-            run.dynamics, t, dt, state, u, inner
-        )
-        new, projected = run.dynamics.formulation.project(system, t + dt, new)
-        finite = jnp.all(jnp.isfinite(jnp.concatenate([new.q, new.v])))
-        valid = jnp.asarray(system.valid(t + dt, new.q, new.v))
+        # a step that fails must not reach the derivatives of others, in reverse mode either
+        given = run.integrator, run.dynamics, t, dt, state, u, inner
+        (method, dynamics, *given), token = shield(given) if run.traced else (given, None)
+        new, inner_new, solved, multipliers = method.step(dynamics, *given)
+        new, projected = dynamics.formulation.project(dynamics.system, t + dt, new)
+        # sums, the cheapest reductions: not finite if an entry is not
+        speed = jax.lax.stop_gradient(jnp.sum(jnp.abs(new.v)))
+        finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(jnp.abs(new.q))) + speed)
+        watch, sane = watch.look(i, speed)
+        valid = jnp.asarray(system.valid(t + dt, new.q, new.v)) & sane
         ended = first_code(
             refused,
             jnp.where(solved == Code.NEWTON_NOT_CONVERGED, GOOD, solved),
@@ -165,9 +210,11 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
         failure = jnp.where(alive & (ended != GOOD), t + dt, failure)
         code = jnp.where(alive, ended, code)
         go = code == GOOD
+        if run.traced:
+            new, inner_new = close((new, inner_new), token, go)
         pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
         new, inner = pick((new, inner_new), (state, inner))
-        return _Carry(new, memory, held, inner, alarms, (code, failure)), None
+        return _Carry(new, memory, held, inner, alarms, watch, (code, failure)), None
 
     def block(carry, j):
         j = first + j
@@ -266,7 +313,8 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
     """One phase, in pieces when a progress bar is wanted: the compiled loop itself never calls
     back."""
     time, step = as_float_array(t0), as_float_array(dt)
-    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((run, state)))
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((run, state, memory)))
+    run = dataclasses.replace(run, traced=traced)
     if not progress or traced or isinstance(run.integrator, Diffrax):
         return _integrate(run, state, memory, status, time, step, n_saves)
     from tqdm.auto import tqdm

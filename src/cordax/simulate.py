@@ -101,6 +101,7 @@ def simulate(
     require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
     integrator = _resolve_integrator(integrator, machine)
     formulation = _default_formulation(machine, integrator) if formulation is None else formulation
+    _check_precision(machine, state)
     warn_if_single(state.q.dtype, type(machine).__name__)
 
     parts, time, memory = [], t0, None
@@ -120,7 +121,9 @@ def simulate(
             dynamics, integrator, controller, adjoint, save_every, _hold(controller, memory, dt)
         )
         if number > 0:
-            state = formulation.enter(machine, as_float_array(time), state)
+            entered = formulation.enter(machine, as_float_array(time), state)
+            go = status[0] == GOOD  # a run that has failed does not move any more
+            state = jax.tree.map(lambda new, old, go=go: jnp.where(go, new, old), entered, state)
         n_saves = round((end - time) / dt) // save_every
         part, state, memory, status = advance(
             run, state, memory, status, time, dt, n_saves, progress
@@ -242,6 +245,21 @@ def _check_times(dt, save_every, phases, t0) -> None:
             f"a divisor of the {round(steps)} steps",
         )
         start = end
+
+
+def _check_precision(system: System, state: State) -> None:
+    """One precision for the numbers of a machine, its state and what is computed from them."""
+    wanted = jnp.result_type(float)
+    leaves = jax.tree.leaves((system, state))
+    floats = (x.dtype for x in leaves if isinstance(x, jax.Array) and x.dtype.kind == "f")
+    other = next((dtype for dtype in floats if dtype != wanted), None)
+    require(
+        other is None,
+        type(system).__name__,
+        f"numbers or a state in {other}",
+        f"{wanted}, the present precision of JAX: call cordax.enable_x64() before making machines "
+        "and states",
+    )
 
 
 def _check_state(system: System, state: State, t) -> None:

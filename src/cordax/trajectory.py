@@ -20,7 +20,7 @@ class Trajectory(eqx.Module):
 
     `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m);
     `violation` largest |Phi| (k,); `outputs` named quantities of the machine (k, ...); `warnings`
-    the first stored time [s] at which each named condition of the machine held, inf if never;
+    the time [s] of the first step at which each named condition of the machine held, inf if never;
     `result` how the run ended and `failure_time` [s] the end of the step at which it failed (inf if
     it did not; later states repeat the last good one); `events` what happened between steps, where
     the integrator looks."""
@@ -193,5 +193,5 @@ def _energies(system: System, t, q, v):
 
 
 _RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
-_EVENTS = ("time", "row", "kind", "impulse")
+_EVENTS = ("time", "row", "kind", "impulse", "lost")
 _ARRAYS = ("t", "q", "v", "u", "multipliers", "violation", "failure_time")

@@ -169,3 +169,11 @@ def test_combinations_that_are_refused(ball, integrator, formulation, message):
 def test_another_inner_method():
     run = throw(5.5, integrator=Unilateral(ExplicitEuler()), formulation=Baumgarte(20.0, 20.0))
     assert float(run.events.time[0]) == pytest.approx(fly(5.5)[0], rel=2e-2)
+
+
+def test_events_beyond_the_capacity_are_counted(thrown):
+    assert int(np.sum(thrown.events.lost)) == 0 and "not listed" not in thrown.summary()
+    run = throw(5.5, integrator=Unilateral(capacity=1))
+    total = int(np.sum(np.isfinite(thrown.events.time)))
+    assert total > 1 and int(np.sum(run.events.lost)) == total - 1
+    assert f"{total - 1} more events are not listed" in run.summary()

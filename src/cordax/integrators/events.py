@@ -8,12 +8,14 @@ from jaxtyping import Array, Float, Int
 class Events(eqx.Module):
     """Cables (or other one-sided constraints) let go and caught again, in order: `time` [s] (inf:
     no further event), `row` of the constraint, `kind` -1 let go or +1 caught, `impulse` of the
-    catch [N s for cables], shape (k,) each."""
+    catch [N s for cables], shape (k,) each; `lost` how many more there were than the k that a run
+    can store, shape (1,), one per phase."""
 
     time: Float[Array, " k"]
     row: Int[Array, " k"]
     kind: Int[Array, " k"]
     impulse: Float[Array, " k"]
+    lost: Int[Array, " p"] = eqx.field(default_factory=lambda: np.zeros(1, np.int32))
 
     def sentences(self) -> list[str]:
         """One line per event."""
@@ -24,4 +26,9 @@ class Events(eqx.Module):
             if np.isfinite(t):
                 what = f"caught, impulse {impulse:.4g} N s" if kind > 0 else "slack"
                 lines.append(f"cable {row + 1} {what} at t = {t:.5f} s")
+        lost = int(np.sum(np.asarray(self.lost)))
+        if lost:
+            lines.append(
+                f"warning: {lost} more events are not listed; raise the capacity of Unilateral"
+            )
         return lines

@@ -106,7 +106,7 @@ class Unilateral(Integrator):
     def init(self, dynamics, t, dt, state, u):
         never = jnp.full(self.capacity, jnp.inf, state.q.dtype)
         none = jnp.zeros(self.capacity, jnp.int32)
-        events = Events(never, none, none, jnp.zeros_like(never))
+        events = Events(never, none, none, jnp.zeros_like(never), none[:1])
         terms = dynamics.system.constraint_terms(t, state.q, state.v)
         taut = (terms.phi > -_CLOSED) & (terms.rate > -_RATE)
         active = _acting(dynamics, t, state, u, taut)
@@ -244,6 +244,7 @@ class Unilateral(Integrator):
                 write(events.row, row.astype(jnp.int32)),
                 write(events.kind, kind),
                 write(events.impulse, impulse[row]),
+                events.lost,
             )
             return (events, count + changed.astype(jnp.int32)), None
 
@@ -256,7 +257,8 @@ class Unilateral(Integrator):
         return carry.active
 
     def events(self, carry):
-        return carry.events
+        lost = jnp.maximum(carry.count - self.capacity, 0)[None]
+        return eqx.tree_at(lambda e: e.lost, carry.events, lost)
 
     def multipliers(self, dynamics, record, t, q, v, u):
         # inputs may have jumped at this instant: tensions are those just after it

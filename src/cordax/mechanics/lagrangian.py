@@ -10,7 +10,7 @@ xdot_i^2` (positions times masses, angles times moments of inertia). Then, with 
 one Jacobian, one second-order jvp and one vjp, two to three times cheaper than Hessians of a
 general T."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,12 @@ class LagrangianSystem(System):
 
     A subclass gives `inertial_coordinates` and `inertial_weights` (or overrides `kinetic_energy`),
     `potential_energy`, `dissipation` and `applied_force`. Coordinates are minimal or constrained
-    but free of quaternions (n_q = n_v)."""
+    but free of quaternions (n_q = n_v).
+
+    The default method is stable at every step: what a machine's fastest vibration needs is known
+    only to those who have looked at it (`cordax.modes`, `cordax.step_limit`)."""
+
+    default_integrator: ClassVar[str] = "implicit_midpoint"
 
     def __check_init__(self):
         if self.n_q != self.n_v:

@@ -12,6 +12,8 @@ class Oscillator(LagrangianSystem):
     """`mass` [kg] on a spring of `stiffness` [N/m] with a dashpot of `damping` [N s/m]; input: a
     force [N]."""
 
+    default_integrator = "rk4"
+
     mass: Float[Array, ""] = float_field(checked=False, default=1.0)
     stiffness: Float[Array, ""] = float_field(checked=False, default=1.0)
     damping: Float[Array, ""] = float_field(checked=False, default=0.0)
@@ -55,6 +57,8 @@ class Oscillator(LagrangianSystem):
 class Pendulum(LagrangianSystem):
     """A point `mass` [kg] on a massless rod of `length` [m], angle counter-clockwise from hanging
     [rad]; input: a torque [N m]."""
+
+    default_integrator = "rk4"
 
     mass: Float[Array, ""] = float_field(checked=False, default=1.0)
     length: Float[Array, ""] = float_field(checked=False, default=1.0)
