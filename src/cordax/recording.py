@@ -1,6 +1,7 @@
 """Measured data."""
 
 import re
+from collections.abc import Mapping
 
 import equinox as eqx
 import numpy as np
@@ -18,13 +19,16 @@ class Recording(eqx.Module):
     outputs, by the names a trajectory knows: coordinates, velocities (`d_` + name), inputs,
     outputs, and single components of outputs counted from one (`tension_2`). NaN marks what is
     missing, so that gaps and different sampling rates are possible. Observe as little as is known:
-    names that are left out are not compared.
+    names that are left out are not compared. `about`: words on where it comes from, by name, such
+    as the `integrator` and step `dt` [s] of a simulation.
     """
 
     t: np.ndarray
     values: dict[str, Float[Array, "k ..."]]
+    notes: tuple[tuple[str, str], ...] = eqx.field(static=True)
 
-    def __init__(self, t, values):
+    def __init__(self, t, values, about: Mapping[str, str] | None = None):
+        self.notes = tuple((str(name), str(text)) for name, text in (about or {}).items())
         self.t = np.asarray(t, dtype=float)
         self.values = {name: as_float_array(x) for name, x in dict(values).items()}
         require(self.t.ndim == 1 and self.t.size > 1, "recording.t", self.t, "shape (k,), k > 1")
@@ -36,6 +40,10 @@ class Recording(eqx.Module):
             require_shape(f"recording.values[{name!r}]", x, (k, *x.shape[1:]))
 
     @property
+    def about(self) -> dict[str, str]:
+        return dict(self.notes)
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.values)
 
@@ -43,7 +51,7 @@ class Recording(eqx.Module):
         """Only these names."""
         missing = [n for n in names if n not in self.values]
         require(not missing, "recording", ", ".join(missing), f"some of {', '.join(self.names)}")
-        return Recording(self.t, {n: self.values[n] for n in names})
+        return Recording(self.t, {n: self.values[n] for n in names}, self.about)
 
 
 def observe(trajectory: Trajectory, name: str):

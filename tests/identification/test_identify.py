@@ -1,5 +1,8 @@
 """Fits of a forced oscillator, whose answer is known."""
 
+import re
+from contextlib import contextmanager
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -34,6 +37,16 @@ def exact():
 def noisy(exact, key=0):
     t, x = exact
     return Recording(t, {"x": x + SIGMA * jax.random.normal(jax.random.key(key), x.shape)})
+
+
+@contextmanager
+def warned(*patterns):
+    """Each of these is warned of, whatever else is."""
+    with pytest.warns(UserWarning) as caught:
+        yield
+    said = [str(w.message) for w in caught]
+    for pattern in patterns:
+        assert any(re.search(pattern, text) for text in said), (pattern, said)
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +145,56 @@ def test_an_optax_optimiser_finds_the_same_optimum(exact, fit):
     assert np.allclose(found.covariance, fit.covariance, rtol=1e-3)
 
 
+def test_correlated_errors_widen_the_intervals_to_what_they_are_worth(exact):
+    """Noise that keeps nine tenths of itself from sample to sample: the estimates scatter far more
+    than independent errors of that size would let them, and intervals know."""
+    t, x = exact
+    white = jax.random.normal(jax.random.key(3), (300, *x.shape))
+
+    def autoregressive(e):
+        step = lambda y, e: (0.9 * y + e, 0.9 * y + e)
+        return jax.lax.scan(step, e[0] / jnp.sqrt(1 - 0.9**2), e)[1]
+
+    draws = x + SIGMA * jax.vmap(autoregressive)(white)
+
+    @jax.jit
+    def all_fits(draws):
+        one = lambda x: identify(
+            TRUTH, Recording(np.asarray(t), {"x": x}), NAMES, control=force, **SETUP
+        )
+        return jax.vmap(one)(draws)
+
+    fits = all_fits(draws)
+    assert np.mean(fits.about.colour.white) == 0.0
+    scatter = np.std(fits.values, axis=0)
+    assert np.all(scatter > 2.0 * np.mean(fits.independent_errors, axis=0))
+    # the tapered autocovariance of 201 samples is somewhat short
+    ratio = np.mean(fits.standard_errors, axis=0) / scatter
+    assert np.all((ratio > 0.7) & (ratio < 1.2)), ratio
+    interval, truth = np.asarray(fits.interval()), np.array([50.0, 0.8])
+    covered = np.mean((interval[..., 0] < truth) & (truth < interval[..., 1]), axis=0)
+    assert np.all(covered > 0.85), covered
+
+
+def test_smooth_residuals_are_said_not_to_show_what_the_motion_does_not_show():
+    """A drift of the sensor much larger than what the damper does to a motion without resonance."""
+    slow = lambda t, state: jnp.array([20.0 * jnp.sin(0.5 * t)])
+    truth = Oscillator(2.0, 5e3, 2.0)
+    still = cordax.State(jnp.zeros(1), jnp.zeros(1))
+    run = cordax.simulate(
+        truth, still, dt=0.02, duration=4.0, integrator="rosenbrock_2", control=slow
+    )
+    values = run["x"] + 1e-4 * jnp.sin(2.0 * run.t)
+    start = Oscillator(2.0, 6e3, 4.0)
+    setup = {**SETUP, "integrator": "rosenbrock_2", "control": slow, "state0": still}
+    with warned("not noise", "does not show damping against errors.*could move it by a factor"):
+        found = identify(start, Recording(run.t, {"x": values}), NAMES, **setup)
+    low, high = np.asarray(found.interval())[1]
+    assert low < 2.0 < high
+    assert found.reach_of_errors[0] < 0.3 < found.reach_of_errors[1]
+    assert "does not show damping" in found.summary()
+
+
 def test_gaps_and_partial_observation(exact):
     t, _ = exact
     values = np.array(noisy(exact).values["x"])
@@ -168,7 +231,7 @@ def test_what_cannot_be_told_apart_is_named():
     run = cordax.simulate(TRUTH, dt=0.02, duration=4.0, integrator="rk4")
     recording = Recording(run.t, {"x": run["x"] + SIGMA * jnp.cos(1e3 * run.t)})
     machine = Oscillator(2.1, 45.0, 0.9)
-    with pytest.warns(UserWarning, match="does not determine.*mass.*stiffness.*damping"):
+    with warned("does not determine.*mass.*stiffness.*damping", "not noise"):
         found = identify(machine, recording, ["mass", *NAMES], **SETUP)
     (direction,) = found.about.lost_directions()
     assert np.allclose(np.abs(direction), 1 / np.sqrt(3), atol=1e-5)
@@ -184,9 +247,11 @@ def test_what_cannot_be_told_apart_is_named():
 
 def test_a_step_that_biases_the_estimates_is_reported(exact):
     setup = {**SETUP, "check_step": True}
-    with (
-        pytest.warns(UserWarning, match="(stiffness|damping) depends on the time step"),
-        pytest.warns(UserWarning, match="time step or noise level that do not suit"),
+    with warned(
+        "(stiffness|damping) depends on the time step",
+        "time step or noise level that do not suit",
+        "residuals are not noise",
+        "how the motion is simulated matters.*half the time step",
     ):
         crude = identify(
             START, noisy(exact), NAMES, control=force, noise=SIGMA,
@@ -212,15 +277,16 @@ def test_a_search_that_ends_early_says_why(exact):
 
 def test_residuals_far_above_the_given_noise_are_no_success(exact, fit):
     """Inputs that are not those of the recording: the search ends, at numbers that explain
-    nothing. Without a noise level nobody can tell."""
+    nothing. Without a noise level only their colour tells."""
     t, _ = exact
     setup = {**SETUP, "control": force}
     other = Recording(t, {"x": noisy(exact).values["x"] + 0.05 * jnp.cos(20.0 * t)})
-    with pytest.warns(UserWarning, match="more than 3 times the given noise"):
+    with warned("more than 3 times the given noise", "residuals are not noise"):
         found = identify(START, other, NAMES, noise=SIGMA, **setup)
     assert not bool(found.succeeded) and float(found.noise_scale) > 3.0
     assert "more than 3 times the given noise" in found.summary()
-    again = identify(START, other, NAMES, **setup)
+    with warned("residuals are not noise"):
+        again = identify(START, other, NAMES, **setup)
     assert bool(again.succeeded) and np.allclose(again.values, found.values, rtol=1e-6)
 
 
@@ -229,6 +295,7 @@ def test_bad_arguments_are_named(exact):
     bad = [
         ({"noise": {"y": 1.0}}, "noise.*exactly x"),
         ({"noise": -1.0}, "standard deviation > 0"),
+        ({"noise": np.inf}, "finite standard deviation > 0"),
         ({"method": "newton"}, "'levenberg-marquardt' or an optax"),
         ({"max_steps": 0}, "max_steps"),
         ({"tolerance": 0.0}, "tolerance"),
@@ -240,6 +307,13 @@ def test_bad_arguments_are_named(exact):
             identify(START, recording, NAMES, **{**SETUP, **options})
     with pytest.raises(ValueError, match=r"'y'.*names of the machine: x"):
         identify(START, Recording(recording.t, {"y": recording.values["x"]}), NAMES, **SETUP)
+    with pytest.raises(ValueError, match="inf, expected finite values"):
+        values = recording.values["x"].at[3].set(jnp.inf)
+        identify(START, Recording(recording.t, {"x": values}), NAMES, **SETUP)
+    for rest in (0, 2):  # nothing, or as many numbers as are asked for
+        values = recording.values["x"].at[rest:].set(jnp.nan)
+        with pytest.raises(ValueError, match=f"got {rest} numbers.*more than the 2 fitted"):
+            identify(START, Recording(recording.t, {"x": values}), NAMES, **SETUP)
     with pytest.raises(ValueError, match="a Recording"):
         identify(START, recording.values, NAMES, **SETUP)  # pyright: ignore
 
@@ -247,6 +321,6 @@ def test_bad_arguments_are_named(exact):
 def test_bounds_hold(exact):
     low = Parameter("stiffness", bounds=(10.0, 45.0))
     start = Oscillator(2.0, 30.0, 0.8)
-    with pytest.warns(UserWarning, match="stiffness ended at its bound, 45"):
+    with warned("stiffness ended at its bound, 45", "residuals are not noise"):
         found = identify(start, noisy(exact), [low], control=force, **SETUP)
     assert 44.9 < float(found["stiffness"]) <= 45.0

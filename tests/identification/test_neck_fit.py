@@ -10,6 +10,7 @@ import tyro
 
 import cordax
 from cordax import Recording
+from cordax.cli import main
 from cordax.cli.fit import fit
 from cordax.io import write_csv
 from cordax.systems import Neck
@@ -84,3 +85,45 @@ def test_bad_words_are_named(tmp_path, words, message):
     short = Recording(np.arange(5) * 1e-3, {name: np.zeros(5) for name in names})
     with pytest.raises(ValueError, match=message):
         call("neck", write_csv(tmp_path / "short.csv", short), *words)
+
+
+@pytest.fixture(scope="module")
+def own_recording(tmp_path_factory):
+    """What `cordax run neck --csv` writes: a first-order method at 2 ms, numerical damping and
+    all, from a start that the first torques would not hold."""
+    folder = tmp_path_factory.mktemp("run")
+    words = ["--joints", "1", "--duration", "1", "--no-figure", "--film", "none", "--no-npz"]
+    command = ["run", "neck", "--csv", *words, "--output", str(folder)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        assert main(command) == 0
+    return folder / "neck.csv"
+
+
+FIT = ["--parameters", "tendon.stiffness,tendon.damping", "--joints", "1", "--no-figure"]
+
+
+def test_its_own_recording_gives_the_truth_back(own_recording, capsys):
+    start = ["--start", "tendon.stiffness=8e4,tendon.damping=150"]
+    assert call("neck", own_recording, *FIT, *start) == 0
+    text = capsys.readouterr().out
+    assert "linearly_implicit_euler at 0.002 s, as the recording was; from the first" in text
+    assert "warning" not in text
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if "tendon." in line}
+    for name, truth in (("tendon.stiffness", 1e5), ("tendon.damping", 100.0)):
+        assert abs(float(rows[name][2]) / truth - 1) < 1e-4
+
+
+def test_without_its_origin_it_says_why_it_cannot(own_recording, tmp_path, capsys):
+    """The same numbers as from a machine, fitted with another integrator."""
+    lines = own_recording.read_text().splitlines(keepends=True)
+    assert lines[0].startswith("# simulated by = cordax")
+    bare = tmp_path / "bare.csv"
+    bare.write_text("".join(line for line in lines if not line.startswith("#")))
+    call("neck", bare, *FIT, "--json")
+    found = json.loads(capsys.readouterr().out)
+    low, high = found["parameters"]["tendon.damping"]["interval_95"]
+    said = " ".join(found["warnings"])
+    assert not found["residuals_are_noise"] and "the residuals are not noise" in said
+    assert "linearly_implicit_euler at 0.002 s" in said
+    assert low < 100.0 < high or "does not show tendon.damping" in said

@@ -75,3 +75,28 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_csv(path, Recording([0.0, 1.0], {"a": [3.0, 4.0]}))
     assert path.read_text() == before and list(tmp_path.iterdir()) == [path]
+
+
+def test_words_above_the_table_come_back(tmp_path):
+    about = {"integrator": "zhai", "dt": "0.001", "made on": "a, b = c"}
+    path = write_csv(tmp_path / "r.csv", Recording([0.0, 1.0], {"a": [1.0, 2.0]}, about))
+    assert path.read_text().startswith("# integrator = zhai\n# dt = 0.001\n# made on = a, b = c\n")
+    back = read_csv(path)
+    assert back.about == about and back.select(["a"]).about == about
+    path.write_text("# a comment without a name\ntime,a\n0,1\n1,2\n")
+    assert read_csv(path).about == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"time,a\n0,\xff\xfe\n1,2\n", "no text, expected UTF-8"),
+        (b"time,a\n0," + b"1" * 200_000 + b"\n1,2\n", "no table of commas"),
+    ],
+)
+def test_what_is_no_table_is_named(tmp_path, content, message):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as error:
+        read_csv(path)
+    assert str(path) in str(error.value)

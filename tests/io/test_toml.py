@@ -186,7 +186,23 @@ def test_carriages(tmp_path):
         ({"position": "position = [0.0, nan, 0.0]"}, "platform.position: got"),
         ({"position": "position = 'here'"}, "platform.position: got here, expected a list of 3"),
         ({"attachments": "attachments = [[0.1, 0.2]]"}, "platform.attachments: got [[0.1, 0.2]]"),
-        ({"attachments": "attachments = [[0.1, 0.2, 0.0]]"}, "exits.points: got"),
+        (
+            {"attachments": "attachments = [[0.1, 0.2, 0.0]]"},
+            "platform.attachments and exits.points: got 1 and 4 rows, expected one of each",
+        ),
+        (
+            {"mass": "masss = 12"},
+            "platform.masss: got an unknown key (= 12), expected mass: a number",
+        ),
+        (
+            {"mass": "mass = 6.24\nmasss = 12"},
+            "platform.masss: got an unknown key (= 12), expected",
+        ),
+        (
+            {"position": "position = [[true, 1.0, 2.0]]"},
+            "platform.position: got [[True, 1.0, 2.0]], expected a list of 3 numbers",
+        ),
+        ({"mass": "mass = 1" + 400 * "0"}, "platform.mass: got 1000"),
         ({"model": 'model = "eyelet"'}, "exits.model: got 'eyelet', expected one of 'point', 'pul"),
         (
             {"model": 'model = "point"'},
@@ -237,6 +253,12 @@ def test_what_is_no_robot(tmp_path):
     path = tmp_path / "broken.toml"
     path.write_text("[platform\n")
     with pytest.raises(ValueError, match=r"broken.toml: got text that is not TOML"):
+        read_robot(path)
+    path.write_bytes(b"mass = '\xff'")
+    with pytest.raises(ValueError, match=r"broken.toml: got bytes that are no text"):
+        read_robot(path)
+    path.write_text("x = " + 2000 * "[" + 2000 * "]")
+    with pytest.raises(ValueError, match=r"broken.toml: got lists nested too deep"):
         read_robot(path)
     path.write_text("")
     with pytest.raises(ValueError, match=r"broken.toml, platform: got nothing, expected a table"):

@@ -16,6 +16,7 @@ from ..simulate import simulate
 from ..systems import Neck
 from ..systems.neck.tendons import ElasticTendon, RigidTendon
 from ..trajectory import Trajectory
+from .made_by import made_by
 from .timing import timed
 
 #: tension of every tendon while the motors are not controlled [N]
@@ -95,7 +96,8 @@ def run_neck(
     for name, text in (lines | {"wall time": wall_time}).items():
         print(f"  {name:24} {text}")
     print()
-    for path in _write(run, controller if control else None, output, figure, film, npz, csv):
+    made = made_by("neck", integrator, dt)
+    for path in _write(run, controller if control else None, output, figure, film, npz, csv, made):
         print(f"wrote {path}")
     return 0
 
@@ -119,7 +121,7 @@ def summary(run: Trajectory, controller: ComputedTorque | None) -> dict[str, str
     return lines
 
 
-def _write(run: Trajectory, controller, output: Path, figure, film, npz, csv) -> list[Path]:
+def _write(run: Trajectory, controller, output: Path, figure, film, npz, csv, made) -> list[Path]:
     if figure or film != "none":
         import matplotlib
 
@@ -130,7 +132,7 @@ def _write(run: Trajectory, controller, output: Path, figure, film, npz, csv) ->
     if csv:
         from ..io import write_csv
 
-        written.append(write_csv(output / "neck.csv", run))
+        written.append(write_csv(output / "neck.csv", run, about=made))
     if figure:
         from ..plot import plot_snapshots, plot_states, save_figure
 

@@ -18,6 +18,7 @@ from ..recording import Recording
 from .first_order import FORWARD_LIMIT, first_order
 from .grid import Grid, grid
 from .least_squares import levenberg_marquardt
+from .numerics import other_numerics, prediction_change
 from .problem import Problem, noise_levels
 from .report import Fit
 from .stopping import CONVERGED, MISFIT, MISFIT_LIMIT, Search
@@ -66,10 +67,13 @@ def identify(
     - `max_steps`, `tolerance`: at most so many iterations; stop when parameters, relatively, and
       misfit change by less.
     - `check_step`: repeat the run at the optimum with half the step and see how far this would move
-      the estimates (`Fit.step_shift`).
+      the estimates (`Fit.step_shift`); where residuals are not noise also with the machine's
+      default method at the sampling interval and with recorded inputs read differently, to see
+      whether that is their size (`Fit.numerics`).
 
-    Warns if the search did not converge, if parameters cannot be told apart, or if the time step
-    biases the estimates by more than half a standard error.
+    Warns if the search did not converge, if parameters cannot be told apart, if the time step
+    biases the estimates by more than half a standard error, or if residuals are not noise: smooth
+    residuals are errors of the model, and intervals are then widened by their correlation.
 
     Composes with `jax.jit` and `jax.vmap` over numbers of the machine and recorded values: in a
     batch no warnings are given; look at `code`, `singular_values` and `step_shift`.
@@ -111,13 +115,20 @@ def identify(
         if forward
         else "checkpointed",
     )
+    problem.check()
     fit = _solve(problem, recording, None if lm else method, max_steps, tolerance)
     if check_step:
-        shift = _step_shift(_refined(problem), problem, fit)
+        change, shift = _step_shift(_refined(problem), problem, fit)
         fit = eqx.tree_at(lambda f: f.step_shift, fit, shift)
     if known_values(fit.values) is not None and known_values(fit.step_shift) is not None:
+        if check_step and fit.coloured():
+            found = {"half the time step": change} | other_numerics(problem, fit)
+            fit = eqx.tree_at(lambda f: f.numerics, fit, found, is_leaf=_is_empty)
         fit.warn()
     return fit
+
+
+_is_empty = lambda x: isinstance(x, dict) and not x
 
 
 def _experiment(system, settings: dict[str, Any], formulation) -> Experiment:
@@ -151,15 +162,13 @@ def _refined(problem: Problem) -> Problem:
 
 @eqx.filter_jit
 def _step_shift(refined: Problem, problem: Problem, fit: Fit):
-    """How far the estimates move, to first order, when the simulation becomes the refined one."""
-    fine = refined.run(fit.y)
-    change = [
-        jnp.where(jnp.isnan(problem.values[name]), 0.0, (d - fit.residuals[name]) / fit.noise[name])
-        for name, d in refined.differences(fine).items()
-    ]
-    change = jnp.concatenate([x.ravel() for x in change])
+    """How much the simulation at the optimum changes when it becomes the refined one, over the
+    residuals, and how far, to first order, this moves the estimates."""
+    change = prediction_change(refined, problem, fit)
     shift = -fit.about.inverse @ (fit.about.jacobian.T @ change)
-    return jax.jacfwd(fit.parameters.values)(fit.y) @ shift
+    least = jnp.finfo(change.dtype).tiny
+    share = jnp.sqrt(jnp.sum(change**2) / jnp.maximum(fit.cost, least))
+    return share, jax.jacfwd(fit.parameters.values)(fit.y) @ shift
 
 
 def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
@@ -168,7 +177,7 @@ def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
     cost = jnp.sum(search.residuals**2)
     freedom = problem.count() - parameters.size
     variance = cost / jnp.maximum(freedom, 1)
-    about = Uncertainty(search.jacobian, variance)
+    about = Uncertainty(search.jacobian, search.residuals, variance, problem.values)
     far = problem.noise_given & (variance > MISFIT_LIMIT**2)
     slope = jax.jacfwd(parameters.values)(y)  # dp/dy: natural units
     return Fit(
@@ -187,6 +196,7 @@ def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
         iterations=search.iterations,
         code=jnp.where(far & (search.code == CONVERGED), MISFIT, search.code),
         step_shift=jnp.full_like(y, jnp.nan),
+        numerics={},
         y=y,
         parameters=parameters,
         about=about,

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import known_values, require, require_shape
@@ -72,6 +73,18 @@ class Problem(eqx.Module):
         J, (r, trajectory) = jax.jacfwd(f, has_aux=True)(y)
         return jnp.where(trajectory.succeeded, J, 0.0), (r, trajectory)
 
+    def check(self) -> None:
+        """Refuse a recording that says less than is asked of it."""
+        known = [known_values(x) for x in self.values.values()]
+        if any(x is None for x in known):
+            return
+        numbers = sum(int(np.sum(~np.isnan(x))) for x in known)  # pyright: ignore
+        for name, x in zip(self.values, known, strict=True):
+            require(not np.any(np.isinf(x)), f"recording.values[{name!r}]", "inf", "finite values")
+        said = f"{numbers} numbers that are not NaN"
+        wanted = f"more than the {self.parameters.size} fitted ones"
+        require(numbers > self.parameters.size, "recording", said, wanted)
+
     def count(self) -> Array:
         """How many numbers were recorded."""
         return sum(jnp.sum(~jnp.isnan(x)) for x in self.values.values())  # pyright: ignore
@@ -91,6 +104,7 @@ def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
         x = jnp.asarray(noise[name], dtype=float)
         require_shape(f"noise[{name!r}]", x, (), recording.values[name].shape[1:])
         if (known := known_values(x)) is not None:
-            require(bool((known > 0).all()), f"noise[{name!r}]", x, "a standard deviation > 0")
+            ok = bool(np.all(np.isfinite(known) & (known > 0)))
+            require(ok, f"noise[{name!r}]", x, "a finite standard deviation > 0")
         levels[name] = x
     return levels

@@ -14,6 +14,7 @@ from ..mechanics import System
 from ..parameters import ParameterSet
 from ..recording import Recording
 from ..trajectory import Trajectory
+from .sentences import sentences
 from .stopping import CONVERGED, SENTENCES, START_FAILED
 from .uncertainty import Uncertainty
 
@@ -28,12 +29,14 @@ class Fit(eqx.Module):
     units of the given noise (about 1 if that was right; the noise itself if none was given);
     `freedom` recorded numbers less parameters; `iterations`, `code` (see `reason`). `step_shift`,
     shape (p,): how far, to first order, the estimates would move with half the time step; NaN if it
-    was not examined. `y`, `parameters` and `about`: the search coordinates and what is known of
-    them.
+    was not examined. `numerics`: by what is done otherwise, how much the simulation would change,
+    as a share of the residuals; only where these are not noise. `y`, `parameters` and `about`: the
+    search coordinates and what is known of them.
 
     Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times
-    the residual variance, for independent errors of equal relative size. They know nothing of
-    errors of the model itself.
+    the residual variance. Where residuals of neighbouring samples are correlated they are widened
+    accordingly (`about.colour`). They know nothing of errors of the model that look like a change
+    of the parameters: `reach_of_errors` says how far such errors could reach.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -51,6 +54,7 @@ class Fit(eqx.Module):
     iterations: Int[Array, ""]
     code: Int[Array, ""]
     step_shift: Float[Array, " p"]
+    numerics: dict[str, Float[Array, ""]]
     y: Float[Array, " p"]
     parameters: ParameterSet
     about: Uncertainty
@@ -75,6 +79,32 @@ class Fit(eqx.Module):
         return jnp.sqrt(jnp.diagonal(self.covariance, axis1=-2, axis2=-1))
 
     @property
+    def independent_errors(self) -> Float[Array, " p"]:
+        """Standard deviations the estimates would have if errors of neighbouring samples were
+        independent, in natural units, shape (p,)."""
+        slope = jnp.sqrt(
+            jnp.diagonal(self.about.independent, axis1=-2, axis2=-1)
+            / jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1)
+        )
+        return slope * self.standard_errors
+
+    @property
+    def reach_of_errors(self) -> Float[Array, " p"]:
+        """How far, in search coordinates (1: by a factor e, or by 100 %), an error of the model as
+        large as the residuals could move each estimate, shape (p,). Small where the motion shows
+        the parameter well."""
+        inverse = jnp.diagonal(self.about.inverse, axis1=-2, axis2=-1)
+        return jnp.sqrt(self.cost[..., None] * inverse)
+
+    def coloured(self) -> bool:
+        """Whether the residuals are not noise: correlated, and larger than rounding."""
+        values = [np.asarray(x) for x in self.recording.values.values()]
+        noise = [np.asarray(x) for x in self.noise.values()]
+        sizes = [np.nansum((x / s) ** 2) for x, s in zip(values, noise, strict=True)]
+        rounding = 1e-9 * np.sqrt(float(np.sum(sizes)))
+        return not bool(self.about.colour.white) and float(jnp.sqrt(self.cost)) > rounding
+
+    @property
     def correlation(self) -> Float[Array, "p p"]:
         """Correlations of the estimates."""
         e = self.standard_errors
@@ -86,7 +116,10 @@ class Fit(eqx.Module):
         require(0.0 < level < 1.0, "level", level, "a probability between 0 and 1")
         from scipy.stats import t as student
 
-        quantile = student.ppf(0.5 + 0.5 * level, np.maximum(np.asarray(self.freedom), 1))
+        found, p = self.about.colour, self.y.shape[-1]
+        few = np.floor(np.asarray(found.independent)) - p  # correlated errors count for few
+        freedom = np.where(np.asarray(found.white), np.asarray(self.freedom), few)
+        quantile = student.ppf(0.5 + 0.5 * level, np.maximum(freedom, 1))
         error = jnp.sqrt(jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1))
         reach = jnp.asarray(quantile)[..., None] * error
         values = lambda parameters, y: parameters.values(y)
@@ -157,23 +190,24 @@ class Fit(eqx.Module):
             f"standard deviation of the residuals, over noise: {float(self.noise_scale):.4g}"
         )
         if bool(jnp.all(jnp.isfinite(self.step_shift))):
-            shifts = np.asarray(self.step_shift) / errors
+            shifts = np.asarray(self.step_shift) / np.asarray(self.independent_errors)
             worst = int(np.argmax(np.abs(shifts)))
             lines.append(
                 f"halving the time step would move {self.names[worst]} by {abs(shifts[worst]):.2g} "
                 "standard errors (the largest of all)"
             )
         lines += [f"warning: {sentence}" for sentence in self.unidentifiable()]
+        lines += [f"warning: {sentence}" for sentence in sentences(self)]
         lines += [f"warning: {name} ended at its bound" for name in self.at_bounds()]
         return "\n".join(lines)
 
     def warn(self) -> None:
-        """Warn of a search that did not converge, of what cannot be identified, and of a time step
-        that biases the estimates."""
+        """Warn of a search that did not converge, of what cannot be identified, of residuals that
+        are not noise, and of a time step that biases the estimates."""
         complaints = [] if bool(self.succeeded) else [self.reason]
-        complaints += self.unidentifiable()
+        complaints += self.unidentifiable() + sentences(self)
         complaints += [f"{name} ended at its bound, {self[name]:g}" for name in self.at_bounds()]
-        shift, errors = np.asarray(self.step_shift), np.asarray(self.standard_errors)
+        shift, errors = np.asarray(self.step_shift), np.asarray(self.independent_errors)
         for name, moved, error in zip(self.names, shift, errors, strict=True):
             if np.isfinite(moved) and abs(moved) > 0.5 * error:
                 complaints.append(

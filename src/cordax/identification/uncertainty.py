@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .colour import Colour, by_channel, colour, score_covariance
+
 #: singular values of the column-scaled Jacobian below this share of the largest count as zero
 RANK_TOLERANCE = 1e-6
 
@@ -12,18 +14,22 @@ RANK_TOLERANCE = 1e-6
 class Uncertainty(eqx.Module):
     """Of search coordinates, by linearisation.
 
-    `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1 and `covariance`, that times
-    the residual variance, shape (p, p); `singular_values` of J with columns scaled to equal length,
-    shape (p,), and the `directions` in search coordinates that belong to them, one per row.
+    `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1; `independent`, that times the
+    residual variance: the covariance if errors are independent; `covariance`, the same where they
+    are, else widened by their correlation (`colour`), shape (p, p) each; `singular_values` of J
+    with columns scaled to equal length, shape (p,), and the `directions` in search coordinates that
+    belong to them, one per row.
     """
 
     jacobian: Float[Array, "n p"]
     inverse: Float[Array, "p p"]
+    independent: Float[Array, "p p"]
     covariance: Float[Array, "p p"]
     singular_values: Float[Array, " p"]
     directions: Float[Array, "p p"]
+    colour: Colour
 
-    def __init__(self, J, variance):
+    def __init__(self, J, residuals, variance, values: dict[str, Array]):
         # Columns of equal length make the rank a matter of directions, not of units.
         length = jnp.linalg.norm(J, axis=0)
         length = jnp.where(length > 0, length, 1.0)
@@ -35,9 +41,19 @@ class Uncertainty(eqx.Module):
         directions = V / length
         self.jacobian = J
         self.inverse = half @ half.T
-        self.covariance = variance * self.inverse
+        self.independent = variance * self.inverse
         self.singular_values = s
         self.directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
+        seen = by_channel(jnp.concatenate([~jnp.isnan(x).ravel() for x in values.values()]), values)
+        r = by_channel(jnp.where(jnp.isfinite(residuals), residuals, 0.0), values)
+        self.colour, autocovariance = colour(r, seen)
+        middle = score_covariance(by_channel(J, values), autocovariance)
+        wide = self.inverse @ middle @ self.inverse
+        # never narrower than for independent errors
+        diagonal = lambda x: jnp.maximum(jnp.diagonal(x), jnp.finfo(s.dtype).tiny)
+        grown = jnp.sqrt(jnp.maximum(diagonal(self.independent) / diagonal(wide), 1.0))
+        wide = grown[:, None] * wide * grown
+        self.covariance = jnp.where(self.colour.white, self.independent, wide)
 
     def lost_directions(self) -> np.ndarray:
         """Unit vectors in search coordinates along which the residuals do not change, shape (m,

@@ -2,12 +2,13 @@
 
 The first row names the columns: `time` [s], then quantities by the names a trajectory knows, in
 SI units (`alpha_1`, `d_alpha_1`, `torque_2`, `tension_1`). A quantity without a column was not
-observed; an empty cell or `nan` is a missing sample.
+observed; an empty cell or `nan` is a missing sample. Lines before it that begin with `#` may say
+where the numbers come from, `# name = words`.
 """
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,7 @@ TIME = "time"
 def read_csv(path: str | Path) -> Recording:
     """Read a recording. Raises `ValueError` naming file, row and column of what cannot be read."""
     path = Path(path)
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = [(n, row) for n, row in enumerate(csv.reader(file), 1) if any(map(str.strip, row))]
+    rows, about = _rows(path)
     require(len(rows) > 0, str(path), "an empty file", "a row of column names and rows of numbers")
     names = [name.strip() for name in rows[0][1]]
     where = f"{path}, row {rows[0][0]}"
@@ -43,7 +43,25 @@ def read_csv(path: str | Path) -> Recording:
         where = f"{path}, row {rows[first + 1][0]}, column {TIME}"
         before = f" after {t[first - 1]:.9g} s" if first else ""
         require(False, where, f"{t[first]:.9g} s{before}", "finite times that increase")
-    return Recording(t, columns)
+    return Recording(t, columns, about)
+
+
+def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, str]]:
+    """Rows that are not blank, with their numbers, and what the comments say."""
+    rows, about = [], {}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            for n, row in enumerate(csv.reader(file), 1):
+                if not rows and row and row[0].lstrip().startswith("#"):
+                    name, sign, words = ",".join(row).lstrip("# ").partition("=")
+                    about |= {name.strip(): words.strip()} if sign else {}
+                elif any(map(str.strip, row)):
+                    rows.append((n, row))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: got bytes that are no text, expected UTF-8") from error
+    except csv.Error as error:
+        raise ValueError(f"{path}: got what is no table of commas ({error})") from error
+    return rows, about
 
 
 def _numbers(path: Path, number: int, row: list[str], names: list[str]) -> list[float]:
@@ -63,11 +81,18 @@ def _numbers(path: Path, number: int, row: list[str], names: list[str]) -> list[
 
 
 def write_csv(
-    path: str | Path, data: Trajectory | Recording, names: Sequence[str] | None = None
+    path: str | Path,
+    data: Trajectory | Recording,
+    names: Sequence[str] | None = None,
+    *,
+    about: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a recording, or `names` of a trajectory (default: coordinates, velocities, inputs and
     outputs), so that `read_csv` gives the same numbers back. Outputs with components get one column
-    each, counted from one: `tension_1`. The file appears complete or not at all."""
+    each, counted from one: `tension_1`. `about`: words to write above the table, by name; those of
+    a recording by default. The file appears complete or not at all."""
+    if about is None:
+        about = data.about if isinstance(data, Recording) else {}
     available = data.names
     for name in names or ():
         require_known("names", name, available)
@@ -81,6 +106,9 @@ def write_csv(
             columns |= {f"{name}_{i + 1}": x for i, x in enumerate(parts)}
     path = Path(path)
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        for name, words in about.items():
+            said = " ".join(f"{name} = {words}".split())
+            file.write(f"# {said}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([TIME, *columns])
         for row in zip(*(x.tolist() for x in (np.asarray(data.t), *columns.values())), strict=True):

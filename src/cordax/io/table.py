@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ class Table:
         """Refuse keys that nothing has asked for."""
         for key, value in self._data.items():
             known = "one of " + ", ".join(self._asked)
+            for near in get_close_matches(key, self._asked, 1):
+                known += f"; the nearest is {near}"
             require(key in self._asked, self.where(key), f"an unknown key (= {value})", known)
 
     @contextmanager
@@ -95,21 +98,28 @@ class Table:
     def _get(self, key: str, default: Any, expected: str) -> Any:
         self._ask(key)
         if key not in self._data and default is _REQUIRED:
+            # misspelt, rather than missing
+            for near in get_close_matches(key, set(self._data) - set(self._asked), 1, 0.75):
+                said = f"an unknown key (= {self._data[near]})"
+                require(False, self.where(near), said, f"{key}: {expected}")
             require(False, self.where(key), "nothing", expected)
         return self._data.get(key, default)
 
 
 def _array(value: Any) -> np.ndarray | None:
     """Numbers, nested lists of equal lengths; None for anything else, booleans included."""
-    if isinstance(value, bool) or not isinstance(value, int | float | list):
-        return None
-    flat = [value] if not isinstance(value, list) else value
-    if any(isinstance(x, str | bool | dict) for x in flat):
+    if not _only_numbers(value):
         return None
     try:
         return np.array(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _only_numbers(value: Any, depth: int = 0) -> bool:
+    if isinstance(value, list):
+        return depth < 4 and all(_only_numbers(x, depth + 1) for x in value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:

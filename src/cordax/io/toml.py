@@ -41,7 +41,11 @@ def read_robot(path: str | Path) -> RobotFile:
     path = Path(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: got bytes that are no text, expected UTF-8") from error
+    except RecursionError as error:
+        raise ValueError(f"{path}: got lists nested too deep to be read") from error
+    except ValueError as error:  # of TOML, or of integers with thousands of digits
         raise ValueError(f"{path}: got text that is not TOML ({error})") from error
     top = Table(path, "", data)
     name = top.text("name", path.stem)

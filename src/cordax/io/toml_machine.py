@@ -126,7 +126,14 @@ def _plane(angle: float, i: int, j: int) -> np.ndarray:
 def _exits(table: Table, n: int) -> Exit:
     model = table.word("model", _EXITS)
     kind, needed, optional = _EXITS[model]
-    points = _moved(table, table.numbers("points", (n, 3)))
+    points = table.numbers("points", (None, 3))
+    require(
+        len(points) == n,
+        f"{table.path}, platform.attachments and exits.points",
+        f"{n} and {len(points)} rows",
+        "one of each for every cable",
+    )
+    points = _moved(table, points)
     values = {key: table.numbers(key, (), (n,)) for key in needed}
     values |= {key: table.numbers(key, (), (n,)) for key in optional if table.has(key)}
     table.finish()
