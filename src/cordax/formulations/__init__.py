@@ -2,6 +2,7 @@
 
 from .base import Dynamics, Formulation
 from .constrained import Constrained
+from .independent import IndependentCoordinates, Reduced, reduce
 from .index1 import Baumgarte, UdwadiaKalaba
 from .index3 import Index3
 from .minimal import Minimal
@@ -24,9 +25,12 @@ __all__ = [
     "Constrained",
     "Dynamics",
     "Formulation",
+    "IndependentCoordinates",
     "Index3",
     "Minimal",
     "Penalty",
     "Projected",
+    "Reduced",
     "UdwadiaKalaba",
+    "reduce",
 ]

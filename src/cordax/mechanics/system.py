@@ -247,6 +247,13 @@ class System(eqx.Module):
             return SchurComplement.of(self, q, J, active)
         return WholeMatrix(self.mass_matrix(q), J, active)
 
+    def equations(
+        self, t, q, v, u
+    ) -> tuple[Float[Array, "n n"], Float[Array, " n"], ConstraintTerms]:
+        """Mass matrix (n_v, n_v), total force (n_v,) and constraint terms; overridden where one
+        pass through the machine gives all three."""
+        return self.mass_matrix(q), self.total_force(t, q, v, u), self.constraint_terms(t, q, v)
+
     def constrained_acceleration(
         self, t, q, v, u, stabilisation: Stabilisation
     ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:

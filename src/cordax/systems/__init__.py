@@ -4,6 +4,7 @@ from ..mechanics.cables import ElasticCables, RigidCables
 from ..mechanics.drives import ProgrammedLengths, ServoWinches, Winches
 from ..mechanics.exits import CarriageExit, PointExit, PulleyExit, SwivelPulleyExit
 from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia
+from .mechanism import Mechanism, single_strut, tensegrity_manipulator
 from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
 from .oscillator import Oscillator, Pendulum
 from .rod import Cylinder, End, Harness, Joint, Plane, PlasticFlow, Sphere, SplineRod
@@ -20,6 +21,7 @@ __all__ = [
     "Harness",
     "Joint",
     "LinearRope",
+    "Mechanism",
     "Motors",
     "NaturalBody",
     "Neck",
@@ -45,4 +47,6 @@ __all__ = [
     "SwivelPulleyExit",
     "Winches",
     "box_inertia",
+    "single_strut",
+    "tensegrity_manipulator",
 ]

@@ -1,0 +1,79 @@
+"""Bodies: what they weigh, and how each hangs on its parent."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import known_values, require, require_shape
+from ..._precision import float_field
+from .joints import Fixed, Joint
+from .solids import Solid
+
+WORLD = "world"
+
+
+class Body(eqx.Module):
+    """A rigid body on a `parent` (a name; "world" is the ground) by a `joint`.
+
+    `at` (3,) [m] and `turned` (3, 3) place the joint's predecessor frame in the parent; `solids`
+    are what the body is made of, in its own axes, none for a massless body. `start` and
+    `start_rate` are coordinates and velocities of the joint in the default state."""
+
+    name: str = eqx.field(static=True)
+    joint: Joint = eqx.field(default_factory=Fixed)
+    parent: str = eqx.field(static=True, default=WORLD)
+    at: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    turned: Float[Array, "3 3"] = float_field(default=((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0)))
+    solids: tuple[Solid, ...] = eqx.field(converter=lambda s: _solids(s), default=())
+    start: Float[Array, " n_q"] | None = eqx.field(converter=lambda x: _optional(x), default=None)
+    start_rate: Float[Array, " n_v"] | None = eqx.field(
+        converter=lambda x: _optional(x), default=None
+    )
+
+    def __check_init__(self):
+        where = f"body {self.name!r}: "
+        require(
+            bool(self.name) and self.name != WORLD, "name", repr(self.name), "a name of its own"
+        )
+        require(isinstance(self.joint, Joint), where + "joint", self.joint, "a Joint")
+        require_shape(where + "at", self.at, (3,))
+        require_shape(where + "turned", self.turned, (3, 3))
+        R = known_values(self.turned)
+        if R is not None and R.shape == (3, 3):
+            # loose enough for single precision
+            proper = np.allclose(R @ R.T, np.eye(3), atol=1e-5) and np.linalg.det(R) > 0
+            require(proper, where + "turned", R, "a rotation matrix")
+        for name, names in (("start", "coordinates"), ("start_rate", "velocities")):
+            value = getattr(self, name)
+            if value is not None:
+                require_shape(where + name, value, (len(getattr(self.joint, names)),))
+
+    def inertia(self) -> Solid:
+        """All solids as one."""
+        mass = sum((s.mass for s in self.solids), jnp.zeros(()))
+        first = sum((s.mass * s.centre for s in self.solids), jnp.zeros(3))
+        heavy = mass > 0
+        centre = first / jnp.where(heavy, mass, 1.0)
+        total = jnp.zeros((3, 3))
+        for s in self.solids:
+            d = s.centre - centre
+            total = total + s.inertia + s.mass * (jnp.sum(d * d) * jnp.eye(3) - d[:, None] * d)
+        return Solid(mass, centre, total)
+
+
+def _solids(given) -> tuple[Solid, ...]:
+    if isinstance(given, Solid):
+        return (given,)
+    if isinstance(given, Sequence):
+        return tuple(given)
+    return given
+
+
+def _optional(x):
+    if x is None or type(x) is object:
+        return x
+    x = jnp.asarray(x, float)
+    return x[None] if x.ndim == 0 else x

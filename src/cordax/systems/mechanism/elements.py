@@ -1,0 +1,249 @@
+"""Forces in joints and between points: springs, dampers, friction, limits, motors.
+
+An element is written for any number of equal things, named by coordinates or bodies."""
+
+import operator
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_positive, require_shape
+from ..._precision import float_field
+from ...math.linalg import matvec
+from ...math.safe import safe_norm, safe_unit
+from ...math.smooth import ramp, ramp_integral
+from .kinematics import Motions, cross, groups
+from .tree import Tree
+
+
+class Instant(NamedTuple):
+    """What an element may look at."""
+
+    tree: Tree
+    t: Float[Array, ""]
+    q: Float[Array, " n_q"]
+    v: Float[Array, " n_v"]
+    motions: Motions
+    joints: tuple = ()
+
+    def joints_of(self, bodies: Sequence[str]):
+        """Their joints, all of one kind, stacked."""
+        index = [self.tree.body(name) for name in bodies]
+        for group, stacked in zip(groups(self.tree), self.joints, strict=True):
+            if index[0] in group:
+                place = np.array([int(np.flatnonzero(group == i)[0]) for i in index])
+                whole = np.array_equal(place, np.arange(len(group)))
+                return stacked if whole else jax.tree.map(operator.itemgetter(place), stacked)
+        raise AssertionError("every body has a joint")
+
+
+class Effort(NamedTuple):
+    """Joint forces (n_v,) and wrenches `[moment about the world's origin; force]` (N, 6) on the
+    bodies; None for none."""
+
+    joint: Float[Array, " n_v"] | None = None
+    wrenches: Float[Array, "N 6"] | None = None
+
+
+class Element(eqx.Module):
+    """Something that exerts forces."""
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Inputs it takes."""
+        return ()
+
+    def check(self, tree: Tree) -> None:
+        """Raise where names do not fit the mechanism."""
+
+    def effort(self, at: Instant, u) -> Effort:
+        raise NotImplementedError
+
+    def energy(self, at: Instant):
+        """Potential energy [J], zero for what stores none."""
+        return jnp.zeros((), at.q.dtype)
+
+    def outputs(self, at: Instant, u) -> dict[str, Float[Array, "..."]]:
+        return {}
+
+
+def as_names(names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+class _InJoints(Element):
+    """An element in scalar joint coordinates, `joints`: their names."""
+
+    joints: eqx.AbstractVar[tuple[str, ...]]
+    numbers: ClassVar[tuple[str, ...]] = ()
+
+    def __check_init__(self):
+        for name in self.numbers:
+            require_shape(name, getattr(self, name), (), (len(self.joints),))
+
+    def check(self, tree):
+        tree.scalars(self.joints, f"{type(self).__name__}: joints")
+
+    def at_joints(self, at: Instant):
+        q, v = at.tree.scalars(self.joints, "joints")
+        return at.q[q], at.v[v]
+
+    def on_joints(self, at: Instant, torque) -> Effort:
+        _, v = at.tree.scalars(self.joints, "joints")
+        return Effort(joint=spread(v, at.tree.n_v, torque))
+
+
+def spread(index, size: int, values):
+    """Values (k,) added up at places of a vector (size,), without a scatter."""
+    where = np.zeros((size, len(index)))
+    where[index, np.arange(len(index))] = 1.0
+    return matvec(jnp.asarray(where, values.dtype), values)
+
+
+class JointMotors(_InJoints):
+    """Inputs: torques [N m] (forces [N] on sliders) on joint coordinates."""
+
+    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+
+    @property
+    def input_names(self):
+        return tuple(f"torque_{name}" for name in self.joints)
+
+    def effort(self, at, u):
+        return self.on_joints(at, u)
+
+
+class JointLoads(_InJoints):
+    """Constant torques [N m] (forces [N] on sliders), each (k,) or one for all."""
+
+    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    torque: Float[Array, " k"] = float_field()
+    numbers = ("torque",)
+
+    def effort(self, at, u):
+        return self.on_joints(at, jnp.broadcast_to(self.torque, (len(self.joints),)))
+
+
+class JointSprings(_InJoints):
+    """`-stiffness (q - rest) - damping dq/dt` in joint coordinates, each (k,) or one for all."""
+
+    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    stiffness: Float[Array, " k"] = float_field(default=0.0)
+    rest: Float[Array, " k"] = float_field(default=0.0)
+    damping: Float[Array, " k"] = float_field(default=0.0)
+    numbers = ("stiffness", "rest", "damping")
+
+    def effort(self, at, u):
+        q, v = self.at_joints(at)
+        return self.on_joints(at, -self.stiffness * (q - self.rest) - self.damping * v)
+
+    def energy(self, at):
+        q, _ = self.at_joints(at)
+        return 0.5 * jnp.sum(self.stiffness * (q - self.rest) ** 2)
+
+
+class JointFriction(_InJoints):
+    """Dry friction `-torque tanh(rate/width)`: of full size at rates well above `width`."""
+
+    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    torque: Float[Array, " k"] = float_field()
+    width: Float[Array, " k"] = float_field(default=1e-2)
+    numbers = ("torque", "width")
+
+    def effort(self, at, u):
+        _, v = self.at_joints(at)
+        return self.on_joints(at, -self.torque * jnp.tanh(v / self.width))
+
+
+class JointLimits(_InJoints):
+    """Stops at `low` and `high`: springs of a `stiffness` that only push, rounded over a `width`
+    (in coordinate units), with `damping` where they push."""
+
+    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    low: Float[Array, " k"] = float_field()
+    high: Float[Array, " k"] = float_field()
+    stiffness: Float[Array, " k"] = float_field()
+    damping: Float[Array, " k"] = float_field(default=0.0)
+    width: Float[Array, ""] = float_field(default=1e-3)
+    numbers = ("low", "high", "stiffness", "damping")
+
+    def __check_init__(self):
+        require_positive("width", self.width)
+
+    def effort(self, at, u):
+        q, v = self.at_joints(at)
+        over, under = q - self.high, self.low - q
+        push = ramp(under, self.width) - ramp(over, self.width)
+        near = jax.nn.sigmoid(under / self.width) + jax.nn.sigmoid(over / self.width)
+        return self.on_joints(at, self.stiffness * push - self.damping * near * v)
+
+    def energy(self, at):
+        q, _ = self.at_joints(at)
+        stored = ramp_integral(q - self.high, self.width) + ramp_integral(self.low - q, self.width)
+        return jnp.sum(self.stiffness * stored)
+
+
+class PointSpring(Element):
+    """A spring and damper along the line between two points: `stiffness` [N/m], `rest_length` [m],
+    `damping` [N s/m]; it pulls and pushes."""
+
+    first: str = eqx.field(static=True)
+    second: str = eqx.field(static=True)
+    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    second_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    stiffness: Float[Array, ""] = float_field(default=0.0)
+    rest_length: Float[Array, ""] = float_field(default=0.0)
+    damping: Float[Array, ""] = float_field(default=0.0)
+
+    def __check_init__(self):
+        require_shape("point", self.point, (3,))
+        require_shape("second_point", self.second_point, (3,))
+        require(self.first != self.second, "second", repr(self.second), "another body")
+
+    def check(self, tree):
+        tree.body(self.first, "PointSpring: first")
+        tree.body(self.second, "PointSpring: second")
+
+    def _ends(self, at: Instant):
+        return points(at, (self.first, self.second), jnp.stack([self.point, self.second_point]))
+
+    def effort(self, at, u):
+        x, x_rate = self._ends(at)
+        gap = x[1] - x[0]
+        along = safe_unit(gap)
+        stretch_rate = jnp.sum(along * (x_rate[1] - x_rate[0]))
+        tension = self.stiffness * (safe_norm(gap) - self.rest_length) + self.damping * stretch_rate
+        pull = tension * along
+        return Effort(
+            wrenches=wrenches(at.tree, (self.first, self.second), x, jnp.stack([pull, -pull]))
+        )
+
+    def energy(self, at):
+        x, _ = self._ends(at)
+        return 0.5 * self.stiffness * (safe_norm(x[1] - x[0]) - self.rest_length) ** 2
+
+
+def points(at: Instant, bodies: Sequence[str], local):
+    """World positions and velocities (k, 3) of points (k, 3) of bodies, "world" included."""
+    index = np.array([at.tree.body(name) for name in bodies])
+    poses = at.motions.poses
+    R = jnp.concatenate([poses.R, jnp.eye(3, dtype=local.dtype)[None]])[index]
+    p = jnp.concatenate([poses.p, jnp.zeros((1, 3), local.dtype)])[index]
+    V = jnp.concatenate([at.motions.V, jnp.zeros((1, 6), local.dtype)])[index]
+    x = p + jnp.sum(R * local[:, None, :], axis=2)
+    return x, V[:, 3:] + cross(V[:, :3], x)
+
+
+def wrenches(tree: Tree, bodies: Sequence[str], x, force) -> Float[Array, "N 6"]:
+    """What forces (k, 3) [N] at world points (k, 3) do to their bodies."""
+    index = np.array([tree.body(name) for name in bodies])
+    where = np.zeros((tree.n_bodies + 1, len(index)))
+    where[index, np.arange(len(index))] = 1.0
+    each = jnp.concatenate([cross(x, force), force], axis=1)
+    onto = jnp.asarray(where[:-1], each.dtype)
+    return jnp.sum(onto[:, :, None] * each[None], axis=1)

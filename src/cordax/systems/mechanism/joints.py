@@ -1,0 +1,266 @@
+"""How a body moves against its parent.
+
+The parent carries a predecessor frame; the body frame is the successor frame. Motion is described
+by spatial vectors `[omega; v]` in successor axes, at the successor's origin (Featherstone)."""
+
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import known_values, require, require_shape
+from ..._precision import as_float_array
+from ...math import rotations
+from ...math.safe import safe_norm
+from ...math.trigonometry import sincos
+
+
+class JointMotion(NamedTuple):
+    """`R` (3, 3) successor to predecessor, `p` (3,) origin of the successor in the predecessor [m],
+    `S` (k, 6), one row per velocity, and `c` (6,), the component-wise rate of `S^T v`."""
+
+    R: Float[Array, "3 3"]
+    p: Float[Array, " 3"]
+    S: Float[Array, "k 6"]
+    c: Float[Array, " 6"]
+
+
+class Joint(eqx.Module):
+    """A joint of a tree. `coordinates` and `velocities` name what it owns; the two differ only
+    where a quaternion appears."""
+
+    coordinates: ClassVar[tuple[str, ...]]
+    velocities: ClassVar[tuple[str, ...]]
+
+    def motion(self, q, v) -> JointMotion:
+        """Of one joint with coordinates `q` and velocities `v`."""
+        raise NotImplementedError
+
+    def zero(self) -> np.ndarray:
+        """The coordinates at which predecessor and successor coincide."""
+        return np.zeros(len(self.coordinates))
+
+    def rate(self, q, v):
+        return v
+
+    def retract(self, q, dq):
+        return q + dq
+
+    def difference(self, q, other):
+        return other - q
+
+    def normalise(self, q):
+        return q
+
+
+class Fixed(Joint):
+    """No motion."""
+
+    coordinates = ()
+    velocities = ()
+
+    def motion(self, q, v):
+        return JointMotion(jnp.eye(3), jnp.zeros(3), jnp.zeros((0, 6)), jnp.zeros(6))
+
+
+class Revolute(Joint):
+    """A hinge about `axis`: "x", "y", "z" or a vector (3,); coordinate: the angle [rad]."""
+
+    axis: Float[Array, " 3"] = eqx.field(converter=lambda a: _axis(a), default="z")
+    coordinates = ("angle",)
+    velocities = ("angle",)
+
+    def __check_init__(self):
+        _check_axis(self.axis)
+
+    def motion(self, q, v):
+        a = self.axis
+        s, c = sincos(q[0])
+        R = c * jnp.eye(3) + s * _cross_matrix(a) + (1.0 - c) * a[:, None] * a
+        zero = jnp.zeros(3)
+        return JointMotion(R, zero, jnp.concatenate([a, zero])[None], jnp.zeros(6))
+
+
+class Prismatic(Joint):
+    """A slider along `axis`; coordinate: the distance [m]."""
+
+    axis: Float[Array, " 3"] = eqx.field(converter=lambda a: _axis(a), default="z")
+    coordinates = ("distance",)
+    velocities = ("distance",)
+
+    def __check_init__(self):
+        _check_axis(self.axis)
+
+    def motion(self, q, v):
+        S = jnp.concatenate([jnp.zeros(3), self.axis])[None]
+        return JointMotion(jnp.eye(3), self.axis * q[0], S, jnp.zeros(6))
+
+
+class Universal(Joint):
+    """Two crossed hinges: about x, then about the turned y; coordinates: the angles [rad]."""
+
+    coordinates = ("x", "y")
+    velocities = ("x", "y")
+
+    def motion(self, q, v):
+        (s1, s2), (c1, c2) = sincos(q)
+        zero, one = jnp.zeros_like(s1), jnp.ones_like(s1)
+        R = jnp.stack(
+            [
+                jnp.stack([c2, zero, s2]),
+                jnp.stack([s1 * s2, c1, -s1 * c2]),
+                jnp.stack([-c1 * s2, s1, c1 * c2]),
+            ]
+        )
+        S = jnp.stack(
+            [
+                jnp.stack([c2, zero, s2, zero, zero, zero]),
+                jnp.stack([zero, one, zero, zero, zero, zero]),
+            ]
+        )
+        product = v[0] * v[1]
+        c = jnp.stack([-s2 * product, zero, c2 * product, zero, zero, zero])
+        return JointMotion(R, jnp.zeros(3), S, c)
+
+
+class Spherical(Joint):
+    """A ball joint; coordinates: a unit quaternion (w, x, y, z), successor to predecessor;
+    velocity: omega in successor axes [rad/s]."""
+
+    coordinates = ("qw", "qx", "qy", "qz")
+    velocities = ("wx", "wy", "wz")
+
+    def motion(self, q, v):
+        return JointMotion(_matrix(q), jnp.zeros(3), jnp.eye(3, 6), jnp.zeros(6))
+
+    def zero(self):
+        return np.array([1.0, 0.0, 0.0, 0.0])
+
+    def rate(self, q, v):
+        return _quaternion_rate(q, v)
+
+    def retract(self, q, dq):
+        return rotations.retract(q, dq)
+
+    def difference(self, q, other):
+        return _rotation_between(q, other)
+
+    def normalise(self, q):
+        return q / safe_norm(q)
+
+
+class Floating(Joint):
+    """A free body; coordinates: a unit quaternion (w, x, y, z) and the position in the predecessor
+    [m]; velocity: the twist [omega; v] in body axes."""
+
+    coordinates = ("qw", "qx", "qy", "qz", "x", "y", "z")
+    velocities = ("wx", "wy", "wz", "vx", "vy", "vz")
+
+    def motion(self, q, v):
+        return JointMotion(_matrix(q[:4]), q[4:], jnp.eye(6), jnp.zeros(6))
+
+    def zero(self):
+        return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+    def rate(self, q, v):
+        return jnp.concatenate([_quaternion_rate(q[:4], v[:3]), _turn(_matrix(q[:4]), v[3:])])
+
+    def retract(self, q, dq):
+        position = q[4:] + _turn(_matrix(q[:4]), dq[3:])
+        return jnp.concatenate([rotations.retract(q[:4], dq[:3]), position])
+
+    def difference(self, q, other):
+        moved = _turn(_matrix(q[:4]).T, other[4:] - q[4:])
+        return jnp.concatenate([_rotation_between(q[:4], other[:4]), moved])
+
+    def normalise(self, q):
+        return jnp.concatenate([q[:4] / safe_norm(q[:4]), q[4:]])
+
+
+def rotation_about(axis, angle) -> Float[Array, "3 3"]:
+    """The matrix that turns by an `angle` [rad] about "x", "y", "z" or a vector (3,)."""
+    return Revolute(axis).motion(as_float_array(angle)[None], None).R
+
+
+def rotation_between(a, b) -> Float[Array, "3 3"]:
+    """A rotation matrix that turns the direction of `a` (3,) into that of `b` (3,)."""
+    a, b = (np.asarray(x, float) / np.linalg.norm(x) for x in (a, b))
+    c = float(a @ b)
+    if c < -0.5:  # by way of a direction between, where the formula below is well conditioned
+        middle = np.cross(a, np.eye(3)[np.argmin(np.abs(a))])
+        return rotation_between(middle, b) @ rotation_between(a, middle)
+    K = np.array(_cross_matrix(jnp.asarray(np.cross(a, b))))
+    return as_float_array(np.eye(3) + K + K @ K / (1.0 + c))
+
+
+def _turn(R, x):
+    return jnp.sum(R * x, axis=1)
+
+
+def _matrix(q):
+    """Of a quaternion that an integrator may have left slightly off unit length."""
+    return rotations.matrix(q / safe_norm(q))
+
+
+def _quaternion_rate(q, omega):
+    return 0.5 * rotations.multiply(q, jnp.concatenate([jnp.zeros(1, q.dtype), omega]))
+
+
+def _rotation_between(q, other):
+    """The rotation vector (3,) in axes of `q` that `rotations.retract` needs to reach `other`."""
+    inverse = q * jnp.array([1.0, -1.0, -1.0, -1.0], q.dtype)
+    w, *xyz = rotations.multiply(inverse, other)
+    sign = jnp.where(w < 0, -1.0, 1.0)
+    u = sign * jnp.stack(xyz)
+    size = safe_norm(u)
+    # 2 atan2(s, w)/s, which tends to 2/w: no division at coincidence
+    small = size < 1e-8
+    angle = 2.0 * jnp.arctan2(size, sign * w)
+    return u * jnp.where(small, 2.0, angle / jnp.where(small, 1.0, size))
+
+
+def _cross_matrix(a):
+    zero = jnp.zeros_like(a[0])
+    return jnp.stack(
+        [
+            jnp.stack([zero, -a[2], a[1]]),
+            jnp.stack([a[2], zero, -a[0]]),
+            jnp.stack([-a[1], a[0], zero]),
+        ]
+    )
+
+
+def _axis(axis):
+    if isinstance(axis, str):
+        require(axis in ("x", "y", "z"), "axis", repr(axis), "'x', 'y', 'z' or a vector (3,)")
+        return as_float_array(np.eye(3)["xyz".index(axis)])
+    if type(axis) is object:  # a placeholder of a transformation
+        return axis
+    axis = as_float_array(axis)
+    known = known_values(axis)
+    if known is not None and known.shape == (3,) and np.linalg.norm(known) > 0:
+        return axis / jnp.linalg.norm(axis)
+    return axis
+
+
+def _check_axis(axis) -> None:
+    require_shape("axis", axis, (3,))
+    known = known_values(axis)
+    if known is not None and known.shape == (3,):
+        require(bool(np.linalg.norm(known) > 0), "axis", known, "a vector that is not zero")
+
+
+__all__ = [
+    "Fixed",
+    "Floating",
+    "Joint",
+    "JointMotion",
+    "Prismatic",
+    "Revolute",
+    "Spherical",
+    "Universal",
+    "rotation_about",
+    "rotation_between",
+]

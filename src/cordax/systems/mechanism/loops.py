@@ -1,0 +1,275 @@
+"""Joints that close loops: constraints between two bodies of the tree.
+
+A loop says how far two frames are from fitting, as a function of their poses alone. Jacobian and
+velocity terms follow from the motions of the two bodies, for all loops of a kind at once."""
+
+import dataclasses
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_positive, require_shape
+from ..._precision import as_float_array, float_field
+from ...math.materialise import materialise
+from ...mechanics.constraints import ConstraintTerms
+from .joints import rotation_between
+from .kinematics import Motions, cross
+from .tree import Tree
+
+_EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+class Frame(NamedTuple):
+    """Pose of a body: axes (3, 3) and origin (3,) [m] in the world."""
+
+    R: Float[Array, "3 3"]
+    p: Float[Array, " 3"]
+
+    def point(self, x):
+        """World position (3,) of a point of the body."""
+        return self.p + jnp.sum(self.R * x, axis=1)
+
+
+class Loop(eqx.Module):
+    """A constraint between a `predecessor` and a `successor` body ("world" for the ground)."""
+
+    predecessor: eqx.AbstractVar[str]
+    successor: eqx.AbstractVar[str]
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def residual(self, first: Frame, second: Frame) -> Float[Array, " m"]:
+        """Zero where the loop is closed; predecessor first."""
+        raise NotImplementedError
+
+
+class SphericalLoop(Loop):
+    """A point of one body is a point of the other [m]: `Phi = x_successor - x_predecessor` along
+    the world `axes` named (a pin between bodies of a plane mechanism needs two of them)."""
+
+    predecessor: str = eqx.field(static=True)
+    successor: str = eqx.field(static=True)
+    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    axes: str = eqx.field(static=True, default="xyz")
+
+    def __check_init__(self):
+        require_shape("point", self.point, (3,))
+        require_shape("successor_point", self.successor_point, (3,))
+        ok = len(self.axes) > 0 and set(self.axes) <= set("xyz")
+        require(ok, "axes", repr(self.axes), "letters of 'xyz'")
+
+    @property
+    def row_names(self):
+        return tuple(self.axes)
+
+    def residual(self, first, second):
+        gap = second.point(self.successor_point) - first.point(self.point)
+        return gap if self.axes == "xyz" else gap[np.array(["xyz".index(a) for a in self.axes])]
+
+
+class FrameLoop(Loop):
+    """Two frames, one in each body, whose relative position [m] and rotation [rad, for small
+    errors] vanish in some `rows`: "x", "y", "z" along axes of the predecessor's frame, "rx", "ry",
+    "rz" about them. All six are a weld, without "rz" a hinge about z, without "z" a slider along z,
+    without both a cylindrical joint."""
+
+    predecessor: str = eqx.field(static=True)
+    successor: str = eqx.field(static=True)
+    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    turned: Float[Array, "3 3"] = float_field(default=_EYE)
+    successor_turned: Float[Array, "3 3"] = float_field(default=_EYE)
+    rows: tuple[str, ...] = eqx.field(static=True, default=("x", "y", "z", "rx", "ry"))
+
+    def __check_init__(self):
+        for name in ("point", "successor_point"):
+            require_shape(name, getattr(self, name), (3,))
+        for name in ("turned", "successor_turned"):
+            require_shape(name, getattr(self, name), (3, 3))
+        ok = len(self.rows) > 0 and set(self.rows) <= {"x", "y", "z", "rx", "ry", "rz"}
+        require(ok, "rows", self.rows, "some of 'x', 'y', 'z', 'rx', 'ry', 'rz'")
+
+    @property
+    def row_names(self):
+        return self.rows
+
+    def residual(self, first, second):
+        A, B = _product(first.R, self.turned), _product(second.R, self.successor_turned)
+        gap = second.point(self.successor_point) - first.point(self.point)
+        along = jnp.sum(A * gap[:, None], axis=0)
+        Q = jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
+        turn = 0.5 * jnp.stack([Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1]])
+        every = ("x", "y", "z", "rx", "ry", "rz")
+        return jnp.concatenate([along, turn])[np.array([every.index(r) for r in self.rows])]
+
+
+class DistanceLoop(Loop):
+    """A massless bar of a `length` [m] between two points: `Phi = (d^2 - L^2)/(2 L)`."""
+
+    predecessor: str = eqx.field(static=True)
+    successor: str = eqx.field(static=True)
+    length: Float[Array, ""] = float_field()
+    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+
+    def __check_init__(self):
+        require_shape("length", self.length, ())
+        require_positive("length", self.length)
+
+    @property
+    def row_names(self):
+        return ("length",)
+
+    def residual(self, first, second):
+        gap = second.point(self.successor_point) - first.point(self.point)
+        return ((jnp.sum(gap * gap) - self.length**2) / (2.0 * self.length))[None]
+
+
+def RevoluteLoop(predecessor, successor, point, successor_point, axis, successor_axis=None):
+    """A hinge that closes a loop: points (3,) [m] of both bodies coincide and an `axis` (3,) of
+    the predecessor is `successor_axis` (default: the same numbers) of the successor."""
+    axis = as_float_array(axis)
+    other = axis if successor_axis is None else as_float_array(successor_axis)
+    z = jnp.array([0.0, 0.0, 1.0])
+    return FrameLoop(
+        predecessor,
+        successor,
+        point,
+        successor_point,
+        rotation_between(z, axis),
+        rotation_between(z, other),
+    )
+
+
+def _product(A, B):
+    return jnp.sum(A[:, :, None] * B[None], axis=1)
+
+
+class LoopGroup(NamedTuple):
+    """Loops of one kind: which they are, indices of their bodies, and where their rows stand among
+    all constraints, shape (k, rows of one)."""
+
+    members: tuple[int, ...]
+    first: np.ndarray
+    second: np.ndarray
+    rows: np.ndarray
+
+
+def grouped(loops: tuple[Loop, ...], tree: Tree) -> list[LoopGroup]:
+    """By kind, so that a hundred loops are as quick to compile as one."""
+    kinds: dict = {}
+    start = 0
+    for i, loop in enumerate(loops):
+        count = len(loop.row_names)
+        bodies = tree.body(loop.predecessor), tree.body(loop.successor)
+        entry = (i, *bodies, np.arange(start, start + count))
+        kinds.setdefault(jax.tree.structure(_nameless(loop)), []).append(entry)
+        start += count
+    groups = []
+    for entries in kinds.values():
+        members, first, second, rows = zip(*entries, strict=True)
+        groups.append(LoopGroup(members, np.array(first), np.array(second), np.stack(rows)))
+    return groups
+
+
+def stacked(loops: tuple[Loop, ...], groups: list[LoopGroup]) -> tuple[Loop, ...]:
+    """The numbers of each group, as one Loop with a leading axis."""
+    stack = lambda members: jax.tree.map(
+        lambda *x: jnp.stack(x), *(_nameless(loops[i]) for i in members)
+    )
+    return tuple(stack(g.members) for g in groups)
+
+
+def _nameless(loop: Loop) -> Loop:
+    return dataclasses.replace(loop, predecessor="", successor="")
+
+
+def residuals(groups: list[LoopGroup], loops: tuple[Loop, ...], R, p) -> Float[Array, " m"]:
+    """Phi (m,) at world poses (N, 3, 3), (N, 3)."""
+    if not groups:
+        return jnp.zeros(0, p.dtype)
+    R, p = _with_ground(R, p)
+    values = [
+        jax.vmap(lambda loop, *x: loop.residual(Frame(*x[:2]), Frame(*x[2:])))(
+            kind, R[g.first], p[g.first], R[g.second], p[g.second]
+        )
+        for g, kind in zip(groups, loops, strict=True)
+    ]
+    return _in_order(groups, values)
+
+
+def terms(
+    tree: Tree, groups: list[LoopGroup], loops: tuple[Loop, ...], at: Motions
+) -> ConstraintTerms:
+    """Phi, its Jacobian (m, n_v), rate and bias."""
+    S = at.poses.S
+    if not groups:
+        none = jnp.zeros(0, S.dtype)
+        return ConstraintTerms(none, jnp.zeros((0, tree.n_v), S.dtype), none, none)
+    R, p = _with_ground(at.poses.R, at.poses.p)
+    still = jnp.zeros((1, 6), S.dtype)
+    V, A = jnp.concatenate([at.V, still]), jnp.concatenate([at.A, still])
+    phis, jacobians, rates, biases = [], [], [], []
+    for g, kind in zip(groups, loops, strict=True):
+        ends = np.stack([g.first, g.second], axis=1)
+        phi, W, rate, bias = materialise(jax.vmap(_one)(kind, R[ends], p[ends], V[ends], A[ends]))
+        columns = jnp.sum(W[:, :, :, None, :] * S, axis=-1)
+        moves = jnp.asarray(tree.moves[ends], S.dtype)
+        jacobians.append(jnp.sum(columns * moves[:, None], axis=2))
+        phis.append(phi)
+        rates.append(rate)
+        biases.append(bias)
+    return materialise(
+        ConstraintTerms(*(_in_order(groups, x) for x in (phis, jacobians, rates, biases)))
+    )
+
+
+def _one(loop: Loop, R, p, V, A):
+    """Of one loop, its two bodies stacked: Phi (m,), wrench rows (m, 2, 6), rate and bias (m,)."""
+    R_rate = _turning(V, R)
+    p_rate = V[:, 3:] + cross(V[:, :3], p)
+    # a spatial acceleration holds dv/dt at a point fixed in space; the body's origin moves on
+    R_bias = _turning(A, R) + _turning(V, R_rate)
+    p_bias = A[:, 3:] + cross(A[:, :3], p) + cross(V[:, :3], p_rate)
+
+    def at(R, p):
+        return loop.residual(Frame(R[0], p[0]), Frame(R[1], p[1]))
+
+    def along(s):
+        return at(
+            R + s * (R_rate + 0.5 * s * R_bias),
+            p + s * (p_rate + 0.5 * s * p_bias),
+        )
+
+    def twisted(X):
+        return at(R + _turning(X, R), p + X[:, 3:] + cross(X[:, :3], p))
+
+    zero, one = jnp.zeros((), p.dtype), jnp.ones((), p.dtype)
+    moving = lambda s: jax.jvp(along, (s,), (one,))
+    (phi, rate), (_, bias) = jax.jvp(moving, (zero,), (one,))
+    return phi, jax.jacfwd(twisted)(jnp.zeros_like(V)), rate, bias
+
+
+def _turning(X, R):
+    """`omega x` applied to the columns of R, for stacked twists (k, 6) and matrices (k, 3, 3)."""
+    omega = X[:, None, :3]
+    return jnp.swapaxes(cross(omega, jnp.swapaxes(R, 1, 2)), 1, 2)
+
+
+def _with_ground(R, p):
+    eye, zero = jnp.eye(3, dtype=R.dtype)[None], jnp.zeros((1, 3), p.dtype)
+    return jnp.concatenate([R, eye]), jnp.concatenate([p, zero])
+
+
+def _in_order(groups: list[LoopGroup], values):
+    """Rows of all groups (k, rows, ...) in the order of the constraints (m, ...)."""
+    flat = jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in values])
+    order = np.argsort(np.concatenate([g.rows.reshape(-1) for g in groups]))
+    return flat if np.array_equal(order, np.arange(len(order))) else flat[order]

@@ -1,0 +1,279 @@
+"""Any mechanism, put together from parts."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_shape
+from ..._precision import float_field
+from ...math.materialise import materialise
+from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.saddle import WholeMatrix
+from ...mechanics.scene import Scene
+from ...mechanics.state import State
+from ...mechanics.system import System
+from . import dynamics, kinematics
+from . import loops as loop_terms
+from .assembly import Mobility, assemble, mobility
+from .body import Body
+from .elements import Element, Instant
+from .joints import Fixed
+from .loops import Loop
+from .tree import Tree, tree_of
+
+#: stands for all joints whose coordinates add like numbers
+_PLAIN = Fixed()
+
+
+class Constants(NamedTuple):
+    """What does not change along a run."""
+
+    placements: kinematics.Placements
+    masses: dynamics.Masses
+    loops: tuple[Loop, ...]
+
+
+class Mechanism(System):
+    """Rigid `bodies` joined to a tree, `loops` that close it, and `elements` that exert forces;
+    `gravity` (3,) [m/s^2].
+
+    Coordinates are those of the joints, in the order of the bodies; a joint with one coordinate
+    has the name of its body, others add their own (`block_x`). Multipliers are forces of the loops
+    on the predecessor, in the order of the loops. The mass matrix may be singular (massless
+    bodies) as long as the loops hold what has no mass. `independent` names the coordinates that
+    `IndependentCoordinates` integrates."""
+
+    bodies: tuple[Body, ...] = eqx.field(converter=tuple)
+    loops: tuple[Loop, ...] = eqx.field(converter=tuple, default=())
+    elements: tuple[Element, ...] = eqx.field(converter=tuple, default=())
+    gravity: Float[Array, " 3"] = float_field(default=(0.0, 0.0, -9.81))
+    independent: tuple[str, ...] = eqx.field(static=True, converter=tuple, default=())
+    constants: Constants | None = None
+
+    def __check_init__(self):
+        for name, kind in (("bodies", Body), ("loops", Loop), ("elements", Element)):
+            for part in getattr(self, name):
+                if not isinstance(part, kind) and type(part) is not object:
+                    require(False, name, type(part).__name__, f"a {kind.__name__}")
+        require_shape("gravity", self.gravity, (3,))
+        tree = self.tree  # raises where bodies do not form one
+        tree.scalars(self.independent, "independent")
+        for loop in self.loops:
+            tree.body(loop.predecessor, "loop: predecessor")
+            tree.body(loop.successor, "loop: successor")
+        for element in self.elements:
+            element.check(tree)
+
+    # --- names
+    @property
+    def tree(self) -> Tree:
+        """Topology."""
+        return tree_of(self.bodies)
+
+    @property
+    def coordinate_names(self):
+        return self.tree.coordinate_names
+
+    @property
+    def velocity_names(self):
+        return self.tree.velocity_names
+
+    @property
+    def input_names(self):
+        return tuple(name for element in self.elements for name in element.input_names)
+
+    @property
+    def n_constraints(self):
+        return sum(len(loop.row_names) for loop in self.loops)
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """What each row of the constraints is."""
+        return tuple(
+            f"{loop.predecessor}-{loop.successor} {row}"
+            for loop in self.loops
+            for row in loop.row_names
+        )
+
+    @property
+    def mass_is_regular(self) -> bool:
+        """Not taken for granted: bodies may be massless."""
+        return not self.loops
+
+    def prepare(self):
+        return eqx.tree_at(
+            lambda m: m.constants, self, self._constants(), is_leaf=lambda x: x is None
+        )
+
+    def _constants(self) -> Constants:
+        if self.constants is not None:
+            return self.constants
+        return Constants(
+            kinematics.placements(self.bodies, self.tree),
+            dynamics.masses(self.bodies),
+            loop_terms.stacked(self.loops, self._groups),
+        )
+
+    @property
+    def _groups(self):
+        return loop_terms.grouped(self.loops, self.tree)
+
+    # --- coordinates with quaternions
+    def retract(self, q, dq):
+        return self._by_joint("retract", q, dq)
+
+    def difference(self, q, other):
+        """The tangent vector (n_v,) that `retract` needs to bring `q` to `other`."""
+        return self._by_joint("difference", q, other)
+
+    def rate(self, q, v):
+        return v if self.n_q == self.n_v else self._by_joint("rate", q, v)
+
+    def normalise(self, q):
+        return q if self.n_q == self.n_v else self._by_joint("normalise", q)
+
+    def _by_joint(self, method: str, q, *others):
+        """A method of all joints, plain coordinates at once."""
+        tree = self.tree
+        if self.n_q == self.n_v:
+            return getattr(_PLAIN, method)(q, *others)
+        parts = []
+        for first, last, joint in self._runs():
+            rows_q = slice(tree.q_start[first], tree.q_start[last])
+            rows_v = slice(tree.v_start[first], tree.v_start[last])
+            pick = lambda x, a=rows_q, b=rows_v: x[a] if x.shape[0] == tree.n_q else x[b]
+            parts.append(getattr(joint, method)(pick(q), *(pick(x) for x in others)))
+        return jnp.concatenate(parts)
+
+    def _runs(self):
+        """Stretches of bodies without quaternions, and single ones with: first, last and a
+        joint."""
+        start = 0
+        for i, body in enumerate(self.bodies):
+            if len(body.joint.coordinates) != len(body.joint.velocities):
+                if i > start:
+                    yield start, i, _PLAIN
+                yield i, i + 1, body.joint
+                start = i + 1
+        if start < len(self.bodies):
+            yield start, len(self.bodies), _PLAIN
+
+    # --- equations
+    def motions(self, q, v) -> kinematics.Motions:
+        """Poses, velocities and velocity-product accelerations of all bodies."""
+        return kinematics.motions(self.tree, self._constants().placements, q, v)
+
+    def mass_matrix(self, q):
+        c = self._constants()
+        poses = kinematics.poses(self.tree, c.placements, q)
+        return dynamics.mass_matrix(self.tree, poses, dynamics.world_inertia(poses, c.masses))
+
+    def force(self, t, q, v, u):
+        at = self.motions(q, v)
+        inertia = dynamics.world_inertia(at.poses, self._constants().masses)
+        return self._force(self._instant(t, q, v, at), u, inertia)
+
+    def _force(self, at: Instant, u, inertia):
+        joint, wrenches, start = jnp.zeros(self.n_v, at.q.dtype), None, 0
+        for element in self.elements:
+            k = len(element.input_names)
+            effort = element.effort(at, u[start : start + k])
+            start += k
+            if effort.joint is not None:
+                joint = joint + effort.joint
+            if effort.wrenches is not None:
+                wrenches = effort.wrenches if wrenches is None else wrenches + effort.wrenches
+        return joint - dynamics.bias(self.tree, at.motions, inertia, self.gravity, wrenches)
+
+    def bias(self, q, v) -> Float[Array, " n_v"]:
+        """Coriolis, gyroscopic and gravity terms: `M a + bias = joint forces`."""
+        at = self.motions(q, v)
+        inertia = dynamics.world_inertia(at.poses, self._constants().masses)
+        return dynamics.bias(self.tree, at, inertia, self.gravity)
+
+    def constraint(self, t, q):
+        c = self._constants()
+        poses = kinematics.poses(self.tree, c.placements, q)
+        return loop_terms.residuals(self._groups, c.loops, poses.R, poses.p)
+
+    def constraint_terms(self, t, q, v) -> ConstraintTerms:
+        return loop_terms.terms(
+            self.tree, self._groups, self._constants().loops, self.motions(q, v)
+        )
+
+    def equations(self, t, q, v, u):
+        c = self._constants()
+        at = self.motions(q, v)
+        inertia = dynamics.world_inertia(at.poses, c.masses)
+        return materialise(
+            (
+                dynamics.mass_matrix(self.tree, at.poses, inertia),
+                self._force(self._instant(t, q, v, at), u, inertia),
+                loop_terms.terms(self.tree, self._groups, c.loops, at),
+            )
+        )
+
+    def constrained_acceleration(self, t, q, v, u, stabilisation):
+        M, f, terms = self.equations(t, q, v, u)
+        alpha, beta, active = stabilisation
+        wanted = -terms.bias - 2.0 * alpha * terms.rate - beta**2 * terms.phi
+        return WholeMatrix(M, terms.jacobian, active).solve(f, wanted)
+
+    # --- states
+    def default_state(self):
+        q = [np.asarray(b.joint.zero()) if b.start is None else b.start for b in self.bodies]
+        v = [
+            np.zeros(len(b.joint.velocities)) if b.start_rate is None else b.start_rate
+            for b in self.bodies
+        ]
+        return State(jnp.concatenate(q), jnp.concatenate(v))
+
+    def assembled(self, q=None, kept=()) -> State:
+        """At rest, loops closed near coordinates `q` (n_q,), the machine's by default; `kept`:
+        names of coordinates that do not move. Raises where the loops cannot close."""
+        q = self.default_state().q if q is None else q
+        return State(assemble(self, q, kept), jnp.zeros(self.n_v))
+
+    def mobility(self, q=None) -> Mobility:
+        """Degrees of freedom and redundant constraints at coordinates `q` (n_q,)."""
+        return mobility(self, self.default_state().q if q is None else q)
+
+    # --- what people look at
+    def _instant(self, t, q, v, at) -> Instant:
+        return Instant(self.tree, t, q, v, at, self._constants().placements.joints)
+
+    def instant(self, t, q, v) -> Instant:
+        """What elements see."""
+        return self._instant(t, q, v, self.motions(q, v))
+
+    def position(self, q, body: str, point=(0.0, 0.0, 0.0)) -> Float[Array, " 3"]:
+        """World position [m] of a point (3,) of a body."""
+        poses = self.motions(q, jnp.zeros(self.n_v, q.dtype)).poses
+        i = self.tree.body(body)
+        if i == self.tree.n_bodies:
+            return jnp.asarray(point, q.dtype)
+        return poses.p[i] + jnp.sum(poses.R[i] * jnp.asarray(point, q.dtype), axis=1)
+
+    def potential_energy(self, t, q):
+        c = self._constants()
+        at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
+        centres = dynamics.centres(at.motions.poses, c.masses)
+        energy = -jnp.sum(c.masses.mass[:, None] * centres * self.gravity)
+        return energy + sum((e.energy(at) for e in self.elements), jnp.zeros((), q.dtype))
+
+    def outputs(self, t, q, v, u, multipliers):
+        at, out, start = self.instant(t, q, v), {}, 0
+        for element in self.elements:
+            k = len(element.input_names)
+            out |= element.outputs(at, u[start : start + k])
+            start += k
+        out["body_position"] = at.motions.poses.p
+        return out
+
+    def geometry(self, t, q):
+        poses = self.motions(q, jnp.zeros(self.n_v, q.dtype)).poses
+        parent = jnp.concatenate([poses.p, jnp.zeros((1, 3), q.dtype)])[self.tree.parent]
+        return Scene(lines={"bar": jnp.stack([parent, poses.p], axis=1)}, points={"joint": poses.p})

@@ -1,0 +1,105 @@
+"""Mass, centre and inertia of rigid bodies put together from primitives."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_finite, require_positive, require_shape
+from ..._precision import as_float_array, float_field
+
+
+class Solid(eqx.Module):
+    """A rigid piece of a body: `mass` [kg], `centre` (3,) [m] in body axes and `inertia` (3, 3)
+    [kg m^2] about that centre, in body axes."""
+
+    mass: Float[Array, ""] = float_field()
+    centre: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    inertia: Float[Array, "3 3"] = float_field(default=((0.0, 0.0, 0.0),) * 3)
+
+    def __check_init__(self):
+        require_shape("mass", self.mass, ())
+        require_positive("mass", self.mass, zero_allowed=True)
+        require_shape("centre", self.centre, (3,))
+        require_shape("inertia", self.inertia, (3, 3))
+        require_finite("inertia", self.inertia)
+
+    def turned(self, rotation) -> "Solid":
+        """This piece turned by a rotation matrix (3, 3) about the body's origin."""
+        R = as_float_array(rotation)
+        return Solid(self.mass, R @ self.centre, R @ self.inertia @ R.T)
+
+    def moved(self, by) -> "Solid":
+        """This piece shifted by a vector (3,) [m]."""
+        return Solid(self.mass, self.centre + as_float_array(by), self.inertia)
+
+
+def point_mass(mass, centre=(0.0, 0.0, 0.0)) -> Solid:
+    """A `mass` [kg] at a point (3,) [m]."""
+    return Solid(mass, centre)
+
+
+def cylinder(radius, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z"):
+    """Solid cylinder [m] along an axis, its centre at `centre`; `density` [kg/m^3] or `mass`."""
+    return tube(radius, 0.0, length, density=density, mass=mass, centre=centre, axis=axis)
+
+
+def tube(outer, inner, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z"):
+    """Hollow cylinder with `outer` and `inner` radius [m] along an axis."""
+    outer, inner, length = (as_float_array(x) for x in (outer, inner, length))
+    require_positive("outer", outer)
+    require_positive("inner", inner, zero_allowed=True)
+    require_positive("length", length)
+    m = _mass(density, mass, jnp.pi * (outer**2 - inner**2) * length)
+    square = outer**2 + inner**2
+    across = m * (square / 4.0 + length**2 / 12.0)
+    return _about(axis, m, centre, across, m * square / 2.0)
+
+
+def box(sizes, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
+    """Cuboid with edges `sizes` (3,) [m] along the body axes."""
+    sizes = as_float_array(sizes)
+    require_shape("sizes", sizes, (3,))
+    require_positive("sizes", sizes)
+    m = _mass(density, mass, jnp.prod(sizes))
+    square = sizes**2
+    return Solid(m, centre, jnp.diag(m / 12.0 * (jnp.sum(square) - square)))
+
+
+def cube(edge, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
+    """Cube of an `edge` [m]."""
+    return box(as_float_array(edge) * jnp.ones(3), density=density, mass=mass, centre=centre)
+
+
+def sphere(radius, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
+    """Solid ball of a `radius` [m]."""
+    radius = as_float_array(radius)
+    require_positive("radius", radius)
+    m = _mass(density, mass, 4.0 / 3.0 * jnp.pi * radius**3)
+    return Solid(m, centre, 0.4 * m * radius**2 * jnp.eye(3))
+
+
+def rod(length, *, mass, centre=(0.0, 0.0, 0.0), axis="x") -> Solid:
+    """Thin rod of a `length` [m] and `mass` [kg]: no inertia about its own axis."""
+    length, m = as_float_array(length), as_float_array(mass)
+    require_positive("length", length)
+    return _about(axis, m, centre, m * length**2 / 12.0, 0.0 * m)
+
+
+def _about(axis, m, centre, across, along) -> Solid:
+    require(axis in ("x", "y", "z"), "axis", repr(axis), "'x', 'y' or 'z'")
+    diagonal = [across] * 3
+    diagonal["xyz".index(axis)] = along
+    return Solid(m, centre, jnp.diag(jnp.stack(diagonal)))
+
+
+def _mass(density, mass, volume):
+    require(
+        (density is None) != (mass is None),
+        "density, mass",
+        f"{density}, {mass}",
+        "exactly one of them",
+    )
+    if mass is not None:
+        return as_float_array(mass)
+    require_positive("density", as_float_array(density), zero_allowed=True)
+    return as_float_array(density) * volume

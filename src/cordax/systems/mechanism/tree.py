@@ -1,0 +1,144 @@
+"""The topology of a tree of bodies: who hangs on whom, and sums along and below branches.
+
+Sums towards the root go by doubling (each body looks at its parent, then at its grandparent, then
+four up...): a handful of batched operations for any tree, log2 of the depth, instead of one per
+body or per level. It is what keeps compile time from growing with the number of bodies."""
+
+import functools
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..._checks import require
+from ...math.linalg import matmul
+from .body import WORLD, Body
+from .joints import Joint
+
+
+class Tree:
+    """Static facts about N bodies with n_q coordinates and n_v velocities, as NumPy arrays."""
+
+    def __init__(self, names: Sequence[str], parents: Sequence[str], kinds: Sequence[type[Joint]]):
+        _check_names(names, parents)
+        self.names, self.kinds = tuple(names), tuple(kinds)
+        self.index = {name: i for i, name in enumerate(self.names)}
+        n = len(self.names)
+        #: parent of each body; n is the ground
+        self.parent = np.array([self.index.get(p, n) for p in parents], int)
+        q_sizes = [len(kind.coordinates) for kind in kinds]
+        v_sizes = [len(kind.velocities) for kind in kinds]
+        self.coordinate_names = _full_names(self.names, [kind.coordinates for kind in kinds])
+        self.velocity_names = _full_names(self.names, [kind.velocities for kind in kinds])
+        self.q_start = np.concatenate([[0], np.cumsum(q_sizes)]).astype(int)
+        self.v_start = np.concatenate([[0], np.cumsum(v_sizes)]).astype(int)
+        #: body whose joint owns each velocity, shape (n_v,)
+        self.owner = np.repeat(np.arange(n), v_sizes)
+        self.jumps = _jumps(self.parent)
+        #: below[i, k]: whether body k is i or hangs below it; shape (N, N)
+        self.below = _below(self.parent)
+        #: moves[k, j]: whether velocity j moves body k, the ground last; shape (N + 1, n_v)
+        self.moves = np.concatenate([self.below.T[:, self.owner], np.zeros((1, len(self.owner)))])
+
+    @property
+    def n_bodies(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_q(self) -> int:
+        return int(self.q_start[-1])
+
+    @property
+    def n_v(self) -> int:
+        return int(self.v_start[-1])
+
+    def body(self, name: str, field: str = "body") -> int:
+        """Index of a body by name; the ground is the last."""
+        if name == WORLD:
+            return self.n_bodies
+        require(name in self.index, field, repr(name), "one of " + ", ".join((*self.names, WORLD)))
+        return self.index[name]
+
+    def coordinates(self, name: str) -> slice:
+        i = self.body(name)
+        return slice(self.q_start[i], self.q_start[i + 1])
+
+    def velocities(self, name: str) -> slice:
+        i = self.body(name)
+        return slice(self.v_start[i], self.v_start[i + 1])
+
+    def scalars(self, names: Sequence[str], field: str) -> tuple[np.ndarray, np.ndarray]:
+        """Where named coordinates, and the velocities that are their rates, stand in q and v."""
+        both = set(self.coordinate_names) & set(self.velocity_names)
+        for name in names:
+            require(name in both, field, repr(name), "one of " + ", ".join(sorted(both)))
+        q = [self.coordinate_names.index(name) for name in names]
+        v = [self.velocity_names.index(name) for name in names]
+        return np.array(q, int), np.array(v, int)
+
+    def towards_root(self, x):
+        """Sum of `x` over each body and all it hangs on, shape (N, k)."""
+        for step in self.jumps:
+            x = x + jnp.concatenate([x, jnp.zeros_like(x[:1])])[step]
+        return x
+
+    def compose(self, R, p):
+        """World poses (N, 3, 3), (N, 3) from poses in the parents."""
+        eye, zero = jnp.eye(3, dtype=R.dtype)[None], jnp.zeros((1, 3), p.dtype)
+        for step in self.jumps:
+            R_up, p_up = jnp.concatenate([R, eye])[step], jnp.concatenate([p, zero])[step]
+            p = p_up + jnp.sum(R_up * p[:, None, :], axis=2)
+            R = jnp.sum(R_up[:, :, :, None] * R[:, None, :, :], axis=2)
+        return R, p
+
+    def below_sum(self, x):
+        """Sum of `x` over each body and all that hangs on it, shape (N, k)."""
+        return matmul(jnp.asarray(self.below, x.dtype), x)
+
+
+def _jumps(parent) -> list[np.ndarray]:
+    """For each doubling the body each one looks at: 1, 2, 4... up, the ground where there is
+    none."""
+    n = len(parent)
+    ancestor, jumps = np.append(parent, n), []
+    while np.any(ancestor[:n] < n):
+        jumps.append(ancestor[:n].copy())
+        ancestor = ancestor[ancestor]
+    return jumps
+
+
+def _below(parent) -> np.ndarray:
+    n = len(parent)
+    below = np.zeros((n, n))
+    for k in range(n):
+        i = k
+        while i < n:
+            below[i, k] = 1.0
+            i = parent[i]
+    return below
+
+
+def _full_names(names, parts) -> tuple[str, ...]:
+    """A joint with one coordinate has the name of its body, others add their own."""
+    full = lambda name, own: (name,) if len(own) == 1 else tuple(f"{name}_{x}" for x in own)
+    return tuple(x for name, own in zip(names, parts, strict=True) for x in full(name, own))
+
+
+def _check_names(names: Sequence[str], parents: Sequence[str]) -> None:
+    require(len(names) > 0, "bodies", "none", "at least one body")
+    seen: set[str] = {WORLD}
+    for name, parent in zip(names, parents, strict=True):
+        require(name not in seen, "bodies", f"two named {name!r}", "names that differ")
+        expected = "'world' or a body listed before it"
+        require(parent in seen, f"body {name!r}: parent", repr(parent), expected)
+        seen.add(name)
+
+
+def tree_of(bodies: Sequence[Body]) -> Tree:
+    """The topology of a list of bodies."""
+    return _tree(tuple((b.name, b.parent, type(b.joint)) for b in bodies))
+
+
+@functools.cache
+def _tree(signature) -> Tree:
+    return Tree(*zip(*signature, strict=True)) if signature else Tree((), (), ())

@@ -1,0 +1,84 @@
+"""Elastic cables wound on pulleys by involute joints: the law between strain and force."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_positive, require_shape
+from ..._precision import float_field
+from .elements import Effort, Element, Instant, as_names, spread
+from .involute import CableState, Involute, RigidInvolute
+from .tree import Tree
+
+
+class WoundCables(Element):
+    """`F = A (E eps + mu deps/dt)` where taut (eps > 0), nothing where slack, for `cables` (names
+    of bodies on elastic involute joints of one kind).
+
+    `modulus` E [Pa], `viscosity` mu [Pa s] and `area` A [m^2], each (n,) or one for all. As the
+    unstretched length varies while the cable winds, the law is not conservative; what balances is
+    `d(T + V)/dt = sum u theta' - sum F du/dt`."""
+
+    cables: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    modulus: Float[Array, " n"] = float_field()
+    viscosity: Float[Array, " n"] = float_field()
+    area: Float[Array, " n"] = float_field()
+
+    def __check_init__(self):
+        for name in ("modulus", "viscosity", "area"):
+            require_shape(name, getattr(self, name), (), (len(self.cables),))
+            require_positive(name, getattr(self, name), zero_allowed=name == "viscosity")
+
+    def check(self, tree: Tree):
+        kinds = {tree.kinds[tree.body(name, "WoundCables: cables")] for name in self.cables}
+        ok = len(kinds) == 1 and all(
+            issubclass(k, Involute) and not issubclass(k, RigidInvolute) for k in kinds
+        )
+        names = ", ".join(sorted(k.__name__ for k in kinds))
+        require(ok, "WoundCables: cables", names, "bodies on elastic involute joints of one kind")
+
+    def _rows(self, tree: Tree) -> np.ndarray:
+        """Where the two coordinates of each cable stand, shape (n, 2), in v."""
+        start = np.array([tree.velocities(name).start for name in self.cables])
+        return start[:, None] + np.arange(2)
+
+    def state(self, at: Instant) -> CableState:
+        """Lengths and strains of all cables, shape (n,) each."""
+        tree = at.tree
+        start = np.array([tree.coordinates(name).start for name in self.cables])
+        q, v = at.q[start[:, None] + np.arange(2)], at.v[self._rows(tree)]
+        joints = at.joints_of(self.cables)
+        return jax.vmap(lambda joint, q, v: joint.cable(q, v))(joints, q, v)
+
+    def tension(self, cable: CableState) -> Float[Array, " n"]:
+        """[N]"""
+        stress = self.modulus * cable.strain + self.viscosity * cable.strain_rate
+        return jnp.where(cable.strain > 0, self.area * stress, 0.0)
+
+    def effort(self, at, u):
+        cable = self.state(at)
+        force = -self.tension(cable)[:, None] * cable.by_q
+        rows = self._rows(at.tree).reshape(-1)
+        return Effort(joint=spread(rows, at.tree.n_v, force.reshape(-1)))
+
+    def stiffness_columns(self, at: Instant) -> Float[Array, "n_v n"]:
+        """Generalised force that the cables resist a unit of additional strain with: `A_s`."""
+        cable = self.state(at)
+        size = jnp.where(cable.strain > 0, self.modulus * self.area, 0.0)
+        rows, n = self._rows(at.tree), len(self.cables)
+        onto = np.zeros((at.tree.n_v, n, 2))
+        onto[rows, np.arange(n)[:, None], np.arange(2)] = 1.0
+        return jnp.sum(jnp.asarray(onto, at.q.dtype) * (size[:, None] * cable.by_q), axis=2)
+
+    def outputs(self, at, u):
+        cable = self.state(at)
+        tension = self.tension(cable)
+        rate = jnp.sum(cable.by_q * at.v[self._rows(at.tree)], axis=1)
+        return {
+            "tension": tension,
+            "strain": cable.strain,
+            "cable_length": cable.rest + cable.stretch,
+            "cable_power": tension * rate,
+        }
