@@ -48,6 +48,7 @@ from .parameters import Parameter as Parameter  # noqa: E402
 from .recording import Recording as Recording  # noqa: E402
 from .simulate import SimulationError as SimulationError  # noqa: E402
 from .simulate import simulate as simulate  # noqa: E402
+from .statics import Equilibrium as Equilibrium  # noqa: E402
 from .statics import equilibrium as equilibrium  # noqa: E402
 from .statics import modes as modes  # noqa: E402
 from .statics import step_limit as step_limit  # noqa: E402

@@ -37,11 +37,6 @@ def test_no_equilibrium_raises():
         equilibrium(Pendulum(), np.array([20.0]))  # more than gravity can balance
 
 
-def test_equilibrium_starts_from_the_guess():
-    upright = equilibrium(Pendulum(), guess=State(np.array([3.0]), np.zeros(1)))
-    assert float(upright.q[0]) == pytest.approx(np.pi, rel=1e-12)
-
-
 def test_modes_of_the_damped_oscillator():
     m, k, c = 2.0, 50.0, 3.0
     found = modes(Oscillator(mass=m, stiffness=k, damping=c))

@@ -1,0 +1,171 @@
+"""Forces and stiffness of a machine at rest, about one configuration.
+
+With the mass matrix as metric, `M = L L^T`, displacements are `dq = L^-T y`: `y` has the unit
+kg^1/2 m whatever the coordinates are, eigenvalues of the stiffness are squares of angular
+frequencies [1/s^2], and a direction along which nothing pushes is not moved."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Bool, Float
+
+from ..mechanics import System
+from ..mechanics.constraints import constraint_force
+
+
+class Balance(eqx.Module):
+    """A configuration at rest, linearised.
+
+    `f` (n,) forces, `phi` (m,) constraints and `jacobian` (m, n) in the machine's coordinates,
+    `multipliers` (m,) that balance the forces best;
+    `metric` (n, n) and `factor` (n, n) its `L^-T`; `stiffness` (n, n) `-L^-1 K L^-T`, with that of
+    the constraint forces; `close` (n, m) the pseudo-inverse of the constraints' Jacobian, so that
+    `-close phi` satisfies them; `allowed` (n, n) the projection onto motions that they allow;
+    `reduced` (n, n) the stiffness of allowed motions, a large number on all others; `values` (n,)
+    and `directions` (n, n) the eigenvalues [1/s^2] and eigenvectors of its symmetric part;
+    `is_free` (n,) which directions are allowed; `round_off` [1/s^2]: eigenvalues smaller than this
+    mean nothing; `skew`: whether forces have no energy; `noise` (n,) round-off of the forces."""
+
+    f: Float[Array, " n"]
+    phi: Float[Array, " m"]
+    jacobian: Float[Array, "m n"]
+    multipliers: Float[Array, " m"]
+    metric: Float[Array, "n n"]
+    factor: Float[Array, "n n"]
+    stiffness: Float[Array, "n n"]
+    close: Float[Array, "n m"]
+    allowed: Float[Array, "n n"]
+    reduced: Float[Array, "n n"]
+    values: Float[Array, " n"]
+    directions: Float[Array, "n n"]
+    is_free: Bool[Array, " n"]
+    round_off: Float[Array, ""]
+    skew: Bool[Array, ""]
+    noise: Float[Array, " n"]
+
+    def tangent(self, y):
+        """Displacement in the machine's coordinates."""
+        return self.factor @ y
+
+    def covector(self, f):
+        """A force in the metric's coordinates."""
+        return f @ self.factor
+
+    @property
+    def neutral(self):
+        """Directions (n,) that nothing holds and nothing pushes away."""
+        return self.is_free & (jnp.abs(self.values) <= self.round_off)
+
+    def curvature(self, dq):
+        """Second derivative of the energy [J] along a displacement in the machine's coordinates."""
+        y = (self.metric @ dq) @ self.factor
+        return y @ (self.stiffness @ y)
+
+    def unheld(self, f):
+        """What is left of a force, in the machine's coordinates, once constraints hold it."""
+        return self.metric @ (self.factor @ (self.allowed @ self.covector(f)))
+
+    def gradient(self, f, closing):
+        """Of the energy (n,), along allowed motions, after a displacement `closing` (n,)."""
+        return self.allowed @ (self.stiffness @ closing - self.covector(f))
+
+    def newton(self, f, phi):
+        """The displacement (n,) in the machine's coordinates that balances `f` and satisfies
+        `phi`, linearly in both; nothing along neutral directions."""
+        closing = -self.close @ phi
+        g = self.gradient(f, closing)
+        inverse = jnp.where(self.neutral, 0.0, 1.0 / jnp.where(self.neutral, 1.0, self.values))
+        straight = lambda g: -self.directions @ (inverse * (g @ self.directions))
+        return self.tangent(closing + lax.cond(self.skew, self.shifted(0.0), straight, g))
+
+    def shifted(self, shift):
+        """The step of a matrix without symmetry, as a function of the gradient."""
+        n = self.f.shape[0]
+        matrix = self.reduced + (shift + self.round_off) * jnp.eye(n, dtype=self.f.dtype)
+        return lambda g: -jnp.linalg.solve(matrix, g)
+
+    def unstable(self):
+        """Number of allowed directions along which the machine is pushed away."""
+        by_energy = lambda: self.values
+        by_growth = lambda: jnp.real(jnp.linalg.eigvals(self.reduced)).astype(self.values.dtype)
+        values = lax.cond(self.skew, by_growth, by_energy)
+        return jnp.sum(values < -self.round_off)
+
+
+def balance(system: System, t, q, u) -> Balance:
+    """Forces and stiffness at a configuration `q` at rest."""
+    rest = jnp.zeros(system.n_v, q.dtype)
+    eps = jnp.finfo(q.dtype).eps
+    n, m = rest.shape[0], system.n_constraints
+    linear = system.linearise(t, q, rest, u)
+    M, K, _ = linear.matrices()
+    f, eye, metric = linear.f, jnp.eye(n, dtype=q.dtype), _metric(M, K)
+    factor = solve_triangular(jnp.linalg.cholesky(metric), eye, lower=True).T
+    if m == 0:
+        phi, jacobian = jnp.zeros(0, q.dtype), jnp.zeros((0, n), q.dtype)
+        multipliers = phi
+        close, allowed, held = jnp.zeros((n, 0), q.dtype), eye, jnp.zeros((n, n), q.dtype)
+    else:
+        terms = system.constraint_terms(t, q, rest)
+        phi, jacobian = terms.phi, terms.jacobian
+        J = jacobian @ factor
+        size = jnp.sqrt(jnp.sum(J * J, axis=1))
+        size = jnp.where(size > 0, size, 1.0)
+        left, singular, right = jnp.linalg.svd(J / size[:, None], full_matrices=False)
+        # redundant rows share what they hold
+        acts = singular > 1e4 * eps * singular[0]
+        close = (right.T * jnp.where(acts, 1.0 / singular, 0.0)) @ left.T / size
+        held = (right.T * acts) @ right
+        allowed = eye - held
+        multipliers = f @ factor @ close
+        pull = lambda dq: constraint_force(system, t, system.retract(q, dq), multipliers)
+        K = K + jax.jacfwd(pull)(rest)
+    A = -factor.T @ K @ factor
+    reduced = allowed @ A @ allowed
+    scale = jnp.sqrt(jnp.sum(reduced * reduced))
+    shift = 4.0 * scale + 1.0
+    values, directions = jnp.linalg.eigh(0.5 * (reduced + reduced.T) + shift * held)
+    is_free = values < 0.5 * shift
+    largest = jnp.max(jnp.where(is_free, jnp.abs(values), 0.0))
+    return Balance(
+        f=f,
+        phi=phi,
+        jacobian=jacobian,
+        multipliers=multipliers,
+        metric=metric,
+        factor=factor,
+        stiffness=A,
+        close=close,
+        allowed=allowed,
+        reduced=reduced + shift * held,
+        values=values,
+        directions=directions,
+        is_free=is_free,
+        round_off=500.0 * eps * largest + jnp.finfo(q.dtype).tiny,
+        skew=_has_no_energy(system, reduced, K, metric @ (factor @ (allowed @ (f @ factor)))),
+        noise=50.0 * eps * jnp.sum(jnp.abs(K), axis=1) * (1e-3 + jnp.max(jnp.abs(q))),
+    )
+
+
+def _has_no_energy(system: System, reduced, K, unbalanced):
+    """Whether the stiffness lacks symmetry. That of rotations has it at rest alone: away from it
+    the skew part is the unbalanced torque."""
+    norm = lambda A: jnp.sqrt(jnp.sum(A * A))
+    skew = norm(reduced - reduced.T) > 1e6 * jnp.finfo(K.dtype).eps * norm(reduced)
+    if system.n_q == system.n_v:
+        return skew
+    return skew & (norm(K - K.T) > 4.0 * norm(unbalanced))
+
+
+def _metric(M, K):
+    """The mass matrix, made positive definite where parts have no mass: their share is what makes
+    them as quick as the quickest of the others."""
+    inertia, spring = jnp.diagonal(M), jnp.abs(jnp.diagonal(K))
+    heavy = inertia > 0
+    quickest = jnp.max(jnp.where(heavy, spring / jnp.where(heavy, inertia, 1.0), 0.0))
+    quickest = jnp.where(quickest > 0, quickest, 1.0)
+    light = jnp.where(spring > 0, spring / quickest, 1.0)
+    share = jnp.sqrt(jnp.finfo(M.dtype).eps)
+    return M + jnp.diag(jnp.where(heavy, share * inertia, light))
