@@ -98,6 +98,36 @@ def test_rest_shape(case, sag, shift):
     assert P[0, 0] == pytest.approx(shift, rel=1e-3)
 
 
+def test_catenary():
+    """A thin wire, 2 m between points 1.6 m apart. On the catenary of a coarse spline the wire is
+    on a saddle, 0.509970 m deep: it buckles sideways into what its splines can follow better."""
+    length, span, n = 2.0, 1.6, 9
+    a = brentq(lambda a: 2.0 * a * np.sinh(0.5 * span / a) - length, 0.05, 10.0)
+    depth = a * (np.cosh(0.5 * span / a) - 1.0)
+    assert depth == pytest.approx(0.530875, abs=1e-6)
+    # control points above the averages of three knots, on the curve
+    knots = np.concatenate([[0.0] * 3, np.arange(n - 2.0), [n - 3.0] * 3])
+    s = np.array([knots[i + 1 : i + 4].mean() for i in range(n)]) * length / (n - 3) - length / 2
+    x, z = 0.5 * span + a * np.arcsinh(s / a), np.sqrt(a**2 + s**2) - np.hypot(a, length / 2)
+    rod = SplineRod(
+        length=length,
+        diameter=0.2e-3,
+        young=1e9,
+        control_points=n,
+        quadrature=("gauss", 5),
+        right=End.pinned([span, 0.0, 0.0]),
+    )
+    P = jnp.asarray(np.stack([x, 0 * x, z, 0 * x]))
+    on_it = State(rod.layout.split(P), jnp.zeros(rod.n_v))
+    rest = cordax.equilibrium(rod, guess=on_it, full=True)
+    sag = lambda q: -float(rod.outputs(jnp.zeros(()), q, None, jnp.zeros(0), None)["centre"][2])
+    assert sag(rest.state.q) == pytest.approx(0.512403, abs=1e-6)
+    assert (int(rest.unstable), int(rest.neutral)) == (0, 0)
+    assert np.abs(rest.residual).max() < 1e-11
+    straight = cordax.equilibrium(rod, full=True)  # from the straight wire, stretched to 2 m
+    assert bool(straight.stable) and sag(straight.state.q) == pytest.approx(depth, rel=0.04)
+
+
 def test_a_bent_wire_keeps_its_bend():
     """A cantilever pushed at its tip beyond yield, then let go: what stays is what yielded."""
     flow_stress = 2.0  # yield curvature [1/m]
