@@ -99,7 +99,7 @@ def balance(system: System, t, q, u) -> Balance:
     rest = jnp.zeros(system.n_v, q.dtype)
     eps = jnp.finfo(q.dtype).eps
     n, m = rest.shape[0], system.n_constraints
-    linear = system.linearise(t, q, rest, u)
+    linear = system.linearise(t, q, rest, u, hold=False)
     M, K, _ = linear.matrices()
     f, eye, metric = linear.f, jnp.eye(n, dtype=q.dtype), _metric(M, K)
     factor = solve_triangular(jnp.linalg.cholesky(metric), eye, lower=True).T
