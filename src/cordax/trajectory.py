@@ -1,6 +1,5 @@
 """The result of a simulation."""
 
-import json
 from pathlib import Path
 
 import equinox as eqx
@@ -8,10 +7,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._files import replacing
+from . import _stored
 from ._results import RESULTS
 from .integrators.events import Events
-from .mechanics import System
+from .mechanics import State, System
 
 
 class Trajectory(eqx.Module):
@@ -128,58 +127,54 @@ class Trajectory(eqx.Module):
         }
         return xr.Dataset(data, coords=labels, attrs=attributes)
 
+    @property
+    def end(self) -> State:
+        """The last state: `simulate(run.system, run.end, t0=float(run.t[-1]), ...)` goes on."""
+        return State(self.q[..., -1, :], self.v[..., -1, :])
+
     def save(self, path: str | Path) -> Path:
         """Write every number to `path` (NumPy `.npz`, added if missing), exactly; returns the path.
-        The file appears complete or not at all."""
-        path = Path(path)
-        path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-        arrays: dict = {f: np.asarray(getattr(self, f)) for f in _ARRAYS}
+        The file appears complete or not at all. A machine of cordax goes with it."""
+        arrays: dict = {f: np.asarray(getattr(self, f)) for f in _stored.ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
         arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
         if self.events is not None:
-            arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in _EVENTS}
-        # names, because the numbers behind them depend on the version of diffrax
+            arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in _stored.EVENTS}
         codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
-        arrays["result"] = np.asarray(_RESULT_NAMES)[codes]
-        about = {"machine": type(self.system).__name__ if self.system else None, "format": 1}
-        arrays["about"] = np.asarray(json.dumps(about))
-        with replacing(path) as part:
-            np.savez_compressed(part, allow_pickle=False, **arrays)
-        return path
+        arrays["result"] = np.asarray(_stored.RESULT_NAMES)[codes]
+        return _stored.write(path, arrays, self.system)
 
     @staticmethod
     def load(path: str | Path, system: System | None = None) -> "Trajectory":
-        """Read what `save` wrote. Pass the machine to have names, energies and pictures again."""
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(str(file["about"]))
-            given = type(system).__name__
-            if system is not None and about["machine"] not in (None, given):
-                raise ValueError(
-                    f"system: got {given}, but {path} holds a trajectory of {about['machine']}"
-                )
-            read = lambda prefix: {
-                name.removeprefix(prefix): jax.numpy.asarray(file[name])
-                for name in file.files
-                if name.startswith(prefix)
-            }
-            if file["q"].dtype == np.float64 and not jax.config.jax_enable_x64:  # pyright: ignore
-                raise ValueError(
-                    f"{path} holds float64 numbers, which would be rounded to float32; "
-                    "call cordax.enable_x64() first"
-                )
-            arrays = {name: jax.numpy.asarray(file[name]) for name in _ARRAYS}
-            code = np.vectorize(_RESULT_NAMES.index, otypes=[np.int32])(file["result"])
-            result = RESULTS.successful
-            result = eqx.tree_at(lambda r: r._value, result, jax.numpy.asarray(code))  # pyright: ignore
-            events = read("events/")
-            return Trajectory(
-                **arrays,
-                outputs=read("outputs/"),
-                warnings=read("warnings/"),
-                result=result,
-                system=system,
-                events=Events(**events) if events else None,
+        """Read what `save` wrote, with its machine if that is one of cordax; give your own machine
+        as `system` to have names, energies and pictures again. Nothing in the file is executed."""
+        arrays, saved, own = _stored.read(path, with_system=system is None)
+        given = type(system).__name__
+        if system is not None and saved not in (None, given):
+            raise ValueError(f"system: got {given}, but {path} holds a trajectory of {saved}")
+        system = own if system is None else system
+        n_q = arrays["q"].shape[-1]
+        if system is not None and system.n_q != n_q:
+            raise ValueError(
+                f"system: got {system.n_q} coordinates, but {path} holds a trajectory of {n_q}"
             )
+        read = lambda prefix: {
+            name.removeprefix(prefix): jax.numpy.asarray(x)
+            for name, x in arrays.items()
+            if name.startswith(prefix)
+        }
+        code = np.vectorize(_stored.RESULT_NAMES.index, otypes=[np.int32])(arrays["result"])
+        result = RESULTS.successful
+        result = eqx.tree_at(lambda r: r._value, result, jax.numpy.asarray(code))  # pyright: ignore
+        events = read("events/")
+        return Trajectory(
+            **{name: jax.numpy.asarray(arrays[name]) for name in _stored.ARRAYS},
+            outputs=read("outputs/"),
+            warnings=read("warnings/"),
+            result=result,
+            system=system,
+            events=Events(**events) if events else None,
+        )
 
     def _known_system(self, what: str) -> System:
         if self.system is None:
@@ -190,8 +185,3 @@ class Trajectory(eqx.Module):
 @eqx.filter_jit
 def _energies(system: System, t, q, v):
     return jax.vmap(system.kinetic_energy)(q, v), jax.vmap(system.potential_energy)(t, q)
-
-
-_RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
-_EVENTS = ("time", "row", "kind", "impulse", "lost")
-_ARRAYS = ("t", "q", "v", "u", "multipliers", "violation", "failure_time")

@@ -1,0 +1,123 @@
+"""Trajectories as files: arrays by name and a machine as data, checked when read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ._described import NotDescribable, describe, rebuild
+from ._files import replacing
+from ._results import RESULTS
+
+#: 1: arrays only; 2: with the machine
+FORMATS = (1, 2)
+ARRAYS = ("t", "q", "v", "u", "multipliers", "violation", "failure_time")
+EVENTS = ("time", "row", "kind", "impulse", "lost")
+#: result codes by name, because the numbers behind them depend on the version of diffrax
+RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def write(path: str | Path, arrays: dict[str, np.ndarray], system: Any) -> Path:
+    """Write arrays and, where it is data of cordax, the machine."""
+    path = Path(path)
+    path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+    machine = None if system is None else type(system).__name__
+    about = {"machine": machine, "format": FORMATS[-1]}
+    numbers: dict[str, np.ndarray] = {}
+    try:
+        about["system"] = describe(system, numbers, "system/")
+    except NotDescribable:  # the user gives it again when loading
+        numbers.clear()
+    with replacing(path) as part:
+        text = np.asarray(json.dumps(about))
+        np.savez_compressed(part, allow_pickle=False, about=text, **arrays, **numbers)
+    return path
+
+
+def read(path: str | Path, with_system: bool) -> tuple[dict[str, np.ndarray], str | None, Any]:
+    """Arrays by name, the name of the machine and, if wanted, the machine made again. Raises
+    `ValueError` naming the file and what is wrong with it."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        arrays = _arrays(path)
+        about = json.loads(str(arrays.pop("about", np.asarray("null"))))
+        _check_about(about)
+        _check(arrays)
+        _check_precision(path, arrays)
+        numbers = {name: x for name, x in arrays.items() if name.startswith("system/")}
+        system = rebuild(about.get("system"), numbers) if with_system else None
+    except _Precision:
+        raise
+    # every way in which bytes can fail to be such a file, from zlib's to JSON's
+    except Exception as error:
+        raise ValueError(
+            f"{path}: got {error or type(error).__name__}, expected a trajectory written by "
+            "Trajectory.save"
+        ) from error
+    return arrays, about.get("machine"), system
+
+
+class _Precision(ValueError):
+    pass
+
+
+def _arrays(path) -> dict[str, np.ndarray]:
+    try:
+        with open(path, "rb") as file:  # NumPy would leave one that it cannot read open
+            data = np.load(file, allow_pickle=False)
+            if not isinstance(data, np.lib.npyio.NpzFile):
+                raise ValueError
+            return {name: data[name] for name in data.files}
+    except Exception as error:
+        detail = f" ({error})" if str(error) else ""
+        raise ValueError(f"a file that cannot be read{detail}") from error
+
+
+def _check_about(about) -> None:
+    if not isinstance(about, dict) or "format" not in about:
+        raise ValueError("a file of something else")
+    if about["format"] not in FORMATS:
+        raise ValueError(f"format {about['format']!r} of another version of cordax")
+
+
+def _check(arrays: dict[str, np.ndarray]) -> None:
+    """Shapes that belong together, real numbers, known results."""
+    missing = [name for name in (*ARRAYS, "result") if name not in arrays]
+    if missing:
+        raise ValueError(f"a file without {', '.join(missing)}")
+    for name, x in arrays.items():
+        wanted = "U" if name == "result" else "fiub"
+        if x.dtype.kind not in wanted:
+            raise ValueError(f"{name} of type {x.dtype}")
+        if name in ARRAYS and x.dtype.kind != "f":
+            raise ValueError(f"{name} of type {x.dtype}")
+    instants = arrays["t"].shape
+    lead = instants[:-1]
+    if len(instants) < 1 or instants[-1] < 1:
+        raise ValueError(f"t of shape {instants}")
+    for name, x in arrays.items():
+        each = name in ("q", "v", "u", "multipliers", "violation") or name.startswith("outputs/")
+        once = name in ("failure_time", "result") or name.startswith("warnings/")
+        if (each and x.shape[: len(instants)] != instants) or (once and x.shape != lead):
+            raise ValueError(f"{name} of shape {x.shape} where t has {instants}")
+        if name in ("q", "v", "u", "multipliers") and x.ndim != len(instants) + 1:
+            raise ValueError(f"{name} of shape {x.shape} where t has {instants}")
+    unknown = set(np.unique(arrays["result"])) - set(RESULT_NAMES)
+    if unknown:
+        raise ValueError(f"the result {', '.join(sorted(unknown))}")
+    events = {name: x for name, x in arrays.items() if name.startswith("events/")}
+    if events:
+        sizes = {x.shape for name, x in events.items() if name != "events/lost"}
+        if set(events) - {"events/lost"} != {f"events/{n}" for n in EVENTS[:-1]} or len(sizes) > 1:
+            raise ValueError("events of unequal length")
+
+
+def _check_precision(path, arrays) -> None:
+    if arrays["q"].dtype == np.float64 and not jax.config.jax_enable_x64:  # pyright: ignore
+        raise _Precision(
+            f"{path} holds float64 numbers, which would be rounded to float32; "
+            "call cordax.enable_x64() first"
+        )
