@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import State, equilibrium, modes, step_limit
+from cordax import State, System, equilibrium, float_field, modes, step_limit
 from cordax.integrators import BY_NAME
 from cordax.systems import Oscillator, Pendulum
 from machines import Bead, DoublePendulum
@@ -71,6 +71,40 @@ def test_feedback_is_part_of_the_modes():
     by_control = modes(Oscillator(), u=lambda t, state: -3.0 * state.q - 0.4 * state.v)
     by_machine = modes(Oscillator(stiffness=4.0, damping=0.4))
     np.testing.assert_allclose(by_control.eigenvalues, by_machine.eigenvalues, rtol=1e-12)
+
+
+class Massless(System):
+    """A mass [kg] at the end of two springs [N/m] in a row with nothing between them, damped
+    [N s/m] or not."""
+
+    damper: jax.Array = float_field(default=0.0)
+    coordinate_names = ("middle", "end")
+    mass_is_regular = False
+
+    def mass_matrix(self, q):
+        return jnp.diag(jnp.array([0.0, 2.0]))
+
+    def force(self, t, q, v, u):
+        pull = 300.0 * (q[1] - q[0])
+        return jnp.stack([pull - 100.0 * q[0] - self.damper * v[0], -pull])
+
+    def default_state(self):
+        return State(jnp.zeros(2), jnp.zeros(2))
+
+
+def test_modes_with_massless_parts():
+    """Springs in a row: 75 N/m on 2 kg. With a damper in the middle, the roots of
+    (300 + 2 s^2)(400 + c s) = 300^2."""
+    found = modes(Massless())
+    np.testing.assert_allclose(found.eigenvalues, np.sqrt(37.5) * np.array([-1j, 1j]), atol=1e-12)
+    np.testing.assert_allclose(found.shapes[:, 0] / found.shapes[:, 1], 0.75, rtol=1e-12)
+    c = 5.0
+    roots = np.roots([2.0 * c, 800.0, 300.0 * c, 300.0 * 400.0 - 300.0**2])
+    found = modes(Massless(damper=c))
+    key = lambda z: (round(abs(z), 9), np.imag(z))
+    np.testing.assert_allclose(found.eigenvalues, sorted(roots, key=key), rtol=1e-10)
+    middle = (300.0 + 2.0 * found.eigenvalues**2) / 300.0
+    np.testing.assert_allclose(found.shapes[:, 0] / found.shapes[:, 1], middle, rtol=1e-9)
 
 
 # --- step limits ------------------------------------------------------------------------------

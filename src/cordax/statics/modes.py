@@ -16,8 +16,9 @@ from ..mechanics.constraints import constraint_force
 class Modes(NamedTuple):
     """Small motions about a state: exp(lambda t).
 
-    `eigenvalues` lambda [1/s], shape (2 d,) for d degrees of freedom, fastest last; `shapes` the
-    configuration parts, shape (2 d, n_v); `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re
+    `eigenvalues` lambda [1/s], shape (k,), fastest last, k = 2 d for d degrees of freedom, of which
+    one without mass counts once if it has damping and not at all if it has none; `shapes` the
+    configuration parts, shape (k, n_v); `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re
     lambda/|lambda|, negative for growing modes."""
 
     eigenvalues: np.ndarray
@@ -47,12 +48,37 @@ def modes(
     M, K, D, J = (np.asarray(x) for x in matrices)
     N = _allowed_directions(J)
     M, K, D = N.T @ M @ N, N.T @ K @ N, N.T @ D @ N
-    n = M.shape[0]
-    lower = np.linalg.solve(M, np.hstack([K, D]))
-    A = np.block([[np.zeros((n, n)), np.eye(n)], [lower]])
+    A, shape = _first_order(M, K, D)
     values, vectors = np.linalg.eig(A)
     order = np.lexsort((np.imag(values), np.abs(values)))
-    return Modes(values[order], (N @ vectors[:n, order]).T)
+    return Modes(values[order], (N @ shape @ vectors[:, order]).T)
+
+
+def _first_order(M, K, D) -> tuple[np.ndarray, np.ndarray]:
+    """`M a = K q + D v` as dx/dt = A x, and the matrix that gives q from x."""
+    n = M.shape[0]
+    size = np.sqrt(np.where(np.diagonal(M) > 0, np.diagonal(M), 1.0))
+    inertia, V = np.linalg.eigh(M / size[:, None] / size)
+    light = inertia < 1e-11
+    if not light.any():
+        lower = np.linalg.solve(M, np.hstack([K, D]))
+        A = np.block([[np.zeros((n, n)), np.eye(n)], [lower]])
+        return A, np.eye(n, 2 * n)
+    # Massless parts without damping follow the others at once; those with damping creep.
+    T = V / size[:, None]
+    Z = T[:, light]
+    drag, W = np.linalg.eigh(-0.5 * Z.T @ (D + D.T) @ Z)
+    creeps = drag > 1e-11 * max(np.abs(drag).max(), np.abs(T.T @ D @ T).max(), 1e-300)
+    follow, kept = Z @ W[:, ~creeps], np.hstack([T[:, ~light], Z @ W[:, creeps]])
+    if follow.shape[1] > 0:
+        kept = kept - follow @ np.linalg.solve(follow.T @ K @ follow, follow.T @ K @ kept)
+    M, K, D = (kept.T @ X @ kept for X in (M, K, D))
+    h, k = int((~light).sum()), kept.shape[1]
+    speed = -np.linalg.solve(D[h:, h:], np.hstack([K[h:], D[h:, :h]]))  # of what creeps
+    rate = np.vstack([np.eye(h, k + h, k), speed])
+    push = np.hstack([K[:h], D[:h, :h]]) + D[:h, h:] @ speed
+    A = np.vstack([rate, np.linalg.solve(M[:h, :h], push)])
+    return A, np.hstack([kept, np.zeros((n, h))])
 
 
 def _allowed_directions(J) -> np.ndarray:
@@ -79,13 +105,14 @@ def _linear_equations(system: System, state: State, controller, t, held: bool):
 
     F = jax.jacfwd(force)(jnp.zeros(2 * n, state.q.dtype))
     M = system.mass_matrix(state.q)
-    if multipliers.size == 0:
+    if multipliers.size == 0 and system.mass_is_regular:
         # away from rest the mass matrix changes along with the forces
         change = lambda dq: system.mass_matrix(system.retract(state.q, dq))
         a = jnp.linalg.solve(M, force(jnp.zeros(2 * n, state.q.dtype)))
         K = F[:, :n] - jax.jacfwd(lambda dq: change(dq) @ a)(jnp.zeros_like(state.v))
         return M, K, F[:, n:], jnp.zeros((0, n), M.dtype)
-    J = system.constraint_terms(t, state.q, jnp.zeros_like(state.v)).jacobian
+    none = jnp.zeros((0, n), M.dtype)
+    J = system.constraint_terms(t, state.q, 0.0 * state.v).jacobian if multipliers.size else none
     return M, F[:, :n], F[:, n:], J
 
 

@@ -45,10 +45,14 @@ def step_limit(
     size = np.abs(values)
     negligible = size < 1e-9 * max(size.max(initial=0.0), 1e-300)
     grows = (np.real(values) > 1e-9 * size) & ~negligible
+    # the limit of a mode follows from its direction and scales with its size
+    safe = np.where(size > 0, size, 1.0)
+    directions = np.round(np.real(values) / safe + 1j * np.abs(np.imag(values)) / safe, 13)
+    known = {z: _mode_limit(integrator, complex(z)) for z in set(directions[~negligible & ~grows])}
     limits = np.array(
         [
-            np.inf if skip else 0.0 if grow else _mode_limit(integrator, complex(value))
-            for value, skip, grow in zip(values, negligible, grows, strict=True)
+            np.inf if skip else 0.0 if grow else known[z] / length
+            for z, length, skip, grow in zip(directions, safe, negligible, grows, strict=True)
         ]
     )
     stable = np.where(grows, np.inf, limits)
