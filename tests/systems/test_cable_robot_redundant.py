@@ -47,6 +47,7 @@ def quick(monkeypatch):
 def test_a_run_ends_by_name(formulation, integrator):
     found = run(formulation, integrator)
     assert found.result == RESULTS.singular_constraints
+    assert "cordax.Penalty or cordax.UdwadiaKalaba" in found.summary()
     assert np.all(np.isfinite(found.q)) and np.all(np.isfinite(found.v))
 
 

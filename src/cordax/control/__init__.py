@@ -5,6 +5,7 @@ from .pid import PID
 from .pulses import Pulses
 from .recorded import RecordedInput
 from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Sinusoid
+from .task_space import TaskSpaceControl
 from .tension import BoundedTension, MeanTension, MinimumTension, TensionDistribution
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "RecordedInput",
     "Reference",
     "Sinusoid",
+    "TaskSpaceControl",
     "TensionDistribution",
 ]

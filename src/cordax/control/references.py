@@ -9,10 +9,10 @@ from ..mechanics.motion import Constant, Hermite, Quintic, Reference
 
 class RaisedCosine(Reference):
     """`offset + amplitude (1 - cos(frequency t))/2`: from rest to rest and back; `frequency`
-    [rad/s]."""
+    [rad/s], one for all or (n,)."""
 
     amplitude: Float[Array, " n"] = float_field()
-    frequency: Float[Array, ""] = float_field(default=1.0)
+    frequency: Float[Array, "..."] = float_field(default=1.0)
     offset: Float[Array, "..."] = float_field(default=0.0)
 
     def position(self, t):

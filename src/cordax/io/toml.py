@@ -16,7 +16,7 @@ from ..mechanics import State
 from ..systems import CableRobot
 from .robot_file import RobotFile
 from .table import Table
-from .toml_machine import read_body, read_machine, read_span
+from .toml_machine import read_body, read_machine, read_rotation, read_span
 
 #: shipped with cordax
 EXAMPLES = ("suspended", "pick_and_place", "overturning", "eight_cables")
@@ -74,6 +74,7 @@ def _payload(table: Table, robot: CableRobot):
     """The robot with its payload, and what happens to that when."""
     body = read_body(table)
     position = table.numbers("position", (3,))
+    rotation = read_rotation(table)
     joint = table.numbers("joint", (3,), default=np.zeros(3))
     times = {what: table.numbers(what, ()) for what in ("pick", "place", "drop") if table.has(what)}
     both = {"place", "drop"} <= set(times)
@@ -84,7 +85,7 @@ def _payload(table: Table, robot: CableRobot):
     require(in_order, table.where("pick"), given, "times > 0 s, pick first, then place or drop")
     table.finish()
     with table.naming():
-        return robot.with_payload(body, position, joint), switches
+        return robot.with_payload(body, position, joint, rotation), switches
 
 
 def _with_payload(robot: CableRobot, start: State) -> State:

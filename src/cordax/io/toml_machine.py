@@ -42,7 +42,7 @@ def read_machine(top: Table) -> tuple[CableRobot, State, np.ndarray]:
     attachments = table.numbers("attachments", (None, 3))
     n = len(attachments)
     position = table.numbers("position", (3,))
-    rotation = _rotation(table)
+    rotation = read_rotation(table)
     damping = {
         key: table.numbers(key, (), default=0.0) for key in ("linear_damping", "angular_damping")
     }
@@ -66,14 +66,21 @@ def read_machine(top: Table) -> tuple[CableRobot, State, np.ndarray]:
     table.finish()
     drives = top.table("drives", needed=True)
     lengths = drives.numbers("lengths", (n,), default=None)
-    lengths = np.asarray(bare.lengths()) if lengths is None else lengths
+    tension = None  # that of elastic cables at the start, where it is known before their drives are
+    if lengths is None:
+        lengths = np.asarray(bare.lengths())
+        if not bare.cables.rigid and (n <= 6 or drives.has("mean_tension")):
+            tension = _holding_tension(drives, bare)
+            lengths = lengths - np.asarray(bare.cables.stretch(tension))
     with drives.naming("lengths"):
         require_positive("lengths", jnp.asarray(lengths))
     if how == "equilibrium":
         with table.naming("start"):
             bare = _at_rest(bare, lengths)
-    robot, inputs = _drives(drives, bare, lengths)
-    start = robot.state_at(velocity=velocity, angular_velocity=spin)
+        if not bare.cables.rigid:
+            tension = bare.cables.tension(bare.lengths() - lengths, 0.0)
+    robot, inputs = _drives(drives, bare, lengths, tension)
+    start = robot.state_at(velocity=velocity, angular_velocity=spin, tension=tension)
     if how == "nearest":
         with table.naming("start"):
             start = consistent(robot, start)
@@ -103,7 +110,8 @@ def read_body(table: Table) -> NaturalBody:
         return NaturalBody(mass, inertia, centre, **vectors)
 
 
-def _rotation(table: Table) -> np.ndarray:
+def read_rotation(table: Table) -> np.ndarray:
+    """Axes (3, 3) from a matrix `rotation` or from `euler` angles; those of the world without."""
     if table.has("rotation"):
         rotation = table.numbers("rotation", (3, 3))
         right = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-9)
@@ -196,8 +204,9 @@ def _with_drives(robot: CableRobot, drives: Drive) -> CableRobot:
     return eqx.tree_at(lambda r: r.drives, robot, drives)
 
 
-def _drives(table: Table, robot: CableRobot, lengths) -> tuple[CableRobot, np.ndarray]:
-    """The robot with its drives, and its constant inputs."""
+def _drives(table: Table, robot: CableRobot, lengths, tension) -> tuple[CableRobot, np.ndarray]:
+    """The robot with its drives, and its constant inputs; `tension` (n,) [N] of cables where they
+    are known."""
     n = robot.n_cables
     kind = table.word("kind", ("programmed", "winches", "servo"))
     each = lambda key, **more: table.numbers(key, (), (n,), **more)
@@ -215,29 +224,39 @@ def _drives(table: Table, robot: CableRobot, lengths) -> tuple[CableRobot, np.nd
     with table.naming():
         winches = _with_drives(robot, Winches(**drum))
     if kind == "winches":
-        torque = _torques(table, "torque", winches)
+        torque = _torques(table, "torque", winches, tension)
         table.finish()
         return winches, np.concatenate([torque, nothing, wrench])
     gains = {key: each(key, default=0.0) for key in ("K_i", "K_d")}
     drum |= {"K_p": each("K_p"), **gains}
-    drum["feedforward"] = _torques(table, "feedforward", winches)
+    drum["feedforward"] = _torques(table, "feedforward", winches, tension)
     path = _moved(table, np.asarray(robot.position))
     moves = isinstance(path, Reference)
-    drum["reference"] = winches.winch_reference(path) if moves else np.zeros(n)
+    follow = lambda: winches.winch_reference(path, tension=tension)
+    drum["reference"] = follow() if moves else np.zeros(n)
     table.finish()
     with table.naming():
         servo = _with_drives(robot, ServoWinches(**drum))
     return servo, np.concatenate([np.zeros(n), nothing, wrench])
 
 
-def _torques(table: Table, key: str, robot: CableRobot) -> np.ndarray:
-    """Given, or "hold": those of tensions that hold the platform at the start. With more than six
-    cables, the tensions nearest to equal ones of `mean_tension` [N]."""
+def _torques(table: Table, key: str, robot: CableRobot, tension) -> np.ndarray:
+    """Given, or "hold": those of the `tension` (n,) [N] at the start, or of one that holds the
+    platform there."""
     n = robot.n_cables
-    mean = table.numbers("mean_tension", (), default=None)
     if not table.is_word(key) and table.has(key):
+        table.numbers("mean_tension", (), default=None)
         return np.broadcast_to(table.numbers(key, (), (n,)), (n,)).astype(float)
     table.word(key, ("hold",), "hold")
+    held = _holding_tension(table, robot) if tension is None else tension
+    return -np.asarray(robot.drives.radius * held)  # pyright: ignore
+
+
+def _holding_tension(table: Table, robot: CableRobot):
+    """Tensions (n,) [N] that hold the platform at the start. With more than six cables, those
+    nearest to equal ones of `mean_tension` [N]."""
+    n = robot.n_cables
+    mean = table.numbers("mean_tension", (), default=None)
     require(
         (mean is None) == (n <= 6),
         table.where("mean_tension"),
@@ -245,7 +264,5 @@ def _torques(table: Table, key: str, robot: CableRobot) -> np.ndarray:
         "a tension [N] to hold with" if n > 6 else "nothing: six cables or fewer leave no choice",
     )
     if mean is None:
-        tension = robot.static_tensions()
-    else:
-        tension = MeanTension(mean)(robot.structure_matrix(), robot.static_wrench())
-    return -np.asarray(robot.drives.radius * tension)  # pyright: ignore
+        return robot.static_tensions()
+    return MeanTension(mean)(robot.structure_matrix(), robot.static_wrench())

@@ -24,6 +24,12 @@ def safe_unit(x, axis=-1):
     return jnp.where(positive, x / jnp.sqrt(jnp.where(positive, square, 1.0)), 0.0)
 
 
+def safe_arctan2(y, x):
+    """`arctan2`, and zero with zero derivative at the origin."""
+    somewhere = (x != 0) | (y != 0)
+    return jnp.where(somewhere, jnp.arctan2(y, jnp.where(somewhere, x, 1.0)), 0.0)
+
+
 def safe_arccos(x):
     """`arccos` with its argument clipped to [-1, 1] and derivative zero at and beyond the ends."""
     inside = jnp.abs(x) < 1

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require_positive, require_shape
 from .._precision import float_field
-from ..math.safe import safe_norm, safe_sqrt
+from ..math.safe import safe_arctan2, safe_norm, safe_sqrt
 from .motion import Reference, as_reference
 
 
@@ -45,6 +45,10 @@ class Exit(eqx.Module):
     def force(self, t, y, y_rate, u) -> Float[Array, "n e"]:
         """Generalised force on the coordinates, that of the cable left out; `u` inputs (n, k)."""
         return jnp.zeros_like(y)
+
+    def energy(self, t, y) -> Float[Array, " n"]:
+        """Stored in what holds the coordinates [J]."""
+        return jnp.zeros(y.shape[0], y.dtype)
 
     def start(self, t, b, b_rate):
         """Coordinates and rates (n, e) that belong to platform points at rest in their motion."""
@@ -95,7 +99,7 @@ class PulleyExit(Exit):
     def swivel(self, t, b) -> Float[Array, " n"]:
         """The angle of each pulley about the vertical [rad]."""
         delta = b - self.points.position(t)
-        return jnp.arctan2(delta[:, 1], delta[:, 0])
+        return safe_arctan2(delta[:, 1], delta[:, 0])
 
     def path(self, t, b, y, count):
         d = self.points.position(t)
@@ -147,7 +151,7 @@ class SwivelPulleyExit(Exit):
         turning = delta[:, 0] * rate[:, 1] - delta[:, 1] * rate[:, 0]
         square = jnp.sum(delta[:, :2] ** 2, axis=1)
         return (
-            jnp.arctan2(delta[:, 1], delta[:, 0])[:, None],
+            safe_arctan2(delta[:, 1], delta[:, 0])[:, None],
             (turning / jnp.where(square > 0, square, 1.0))[:, None],
         )
 
@@ -188,6 +192,10 @@ class CarriageExit(Exit):
         place, rate, _ = self.points(t)
         k, c = (jnp.atleast_1d(x)[:, None] for x in (self.stiffness, self.damping))
         return u - k * (y - place) - c * (y_rate - rate)
+
+    def energy(self, t, y):
+        moved = y - self.points.position(t)
+        return 0.5 * self.stiffness * jnp.sum(moved * moved, axis=1)
 
     def start(self, t, b, b_rate):
         place, rate, _ = self.points(t)

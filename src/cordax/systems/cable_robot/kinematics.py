@@ -10,6 +10,7 @@ import optimistix as optx
 from ..._checks import require, require_shape
 from ..._precision import as_float_array
 from ...math import rotations
+from ...math.linalg import matmul, matvec
 from ...mechanics import State
 from ...mechanics.motion import Reference
 from .natural import place
@@ -22,9 +23,12 @@ class WinchReference(Reference):
     robot: Any
     path: Reference
     rotation: jax.Array
+    turn: Reference
+    stretch: jax.Array
 
     def position(self, t):
-        L = lengths(self.robot, self.path.position(t), self.rotation, t)
+        turned = matmul(self.rotation, rotations.exponential_matrix(self.turn.position(t)))
+        L = lengths(self.robot, self.path.position(t), turned, t) - self.stretch
         return (L - self.robot.drives.zero_length) / self.robot.drives.radius
 
 
@@ -81,4 +85,36 @@ def structure_matrix(robot, q, t):
 @eqx.filter_jit
 def static_tensions(robot, q, t):
     """The smallest tensions (n,) [N] that hold the platform at rest, in the least-squares sense."""
-    return jnp.linalg.lstsq(structure_matrix(robot, q, t), robot.static_wrench())[0]
+    return jnp.linalg.lstsq(structure_matrix(robot, q, t), robot.static_wrench(q))[0]
+
+
+def platform_motion(robot, q, v):
+    """Centre of mass (3,) [m], axes (3, 3), velocity (3,) [m/s] and angular velocity (3,) [rad/s]
+    of the platform, in world axes."""
+    c, own, rates = robot._constants(), robot.split(q).platform, robot.split(v).platform
+    spin = robot.platform.angular_velocity(own, rates)
+    centre = c.platform.centre
+    return place(centre, own), robot.platform.rotation(own), place(centre, rates), spin
+
+
+def inverse_dynamics(robot, t, q, v, acceleration, angular_acceleration):
+    """W (6, n) of the cables, the wrench (6,) they must exert for the platform's centre of mass to
+    accelerate (3,) [m/s^2] and the platform to turn (3,) [rad/s^2], and rates (n,) [m/s] and
+    accelerations (n,) [m/s^2] of the lengths in that motion, exits without coordinates."""
+    body, parts = robot.platform, robot.split(q)
+    centre, R, velocity, spin = platform_motion(robot, q, v)
+    up = jnp.array([0.0, 0.0, 1.0], q.dtype)
+    force = body.mass * (acceleration + robot.gravity * up) + robot.linear_damping * velocity
+    J = matmul(matmul(R, body.inertia), R.T)
+    moment = matvec(J, angular_acceleration) + jnp.cross(spin, matvec(J, spin))
+    moment = moment + robot.angular_damping * spin
+    b = place(robot._constants().attachments, parts.platform)
+    arms = b - centre
+    b_rate = velocity + jnp.cross(spin, arms)
+    b_bend = acceleration + jnp.cross(angular_acceleration, arms)
+    b_bend = b_bend + jnp.cross(spin, jnp.cross(spin, arms))
+    along = lambda s: robot.exits.length(t + s, b + s * (b_rate + 0.5 * s * b_bend), parts.exits)
+    zero, one = jnp.zeros((), q.dtype), jnp.ones((), q.dtype)
+    (_, rate), (_, bend) = jax.jvp(lambda s: jax.jvp(along, (s,), (one,)), (zero,), (one,))
+    W = structure_matrix(robot, q, t)
+    return W, jnp.concatenate([force, moment]), rate, bend

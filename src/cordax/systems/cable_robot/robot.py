@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape
+from ..._checks import known_values, require, require_positive, require_shape
 from ..._precision import as_float_array, float_field
 from ...math import rotations
 from ...math.linalg import matmul
 from ...mechanics import Scene, State, System
-from ...mechanics.cables import Cables, RigidCables
+from ...mechanics.cables import Cables, ElasticCables, RigidCables
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.drives import Drive
 from ...mechanics.exits import Exit, PulleyExit, SwivelPulleyExit
@@ -40,7 +40,8 @@ class CableRobot(System):
     - `cables`: `RigidCables()` (constraints; tensions are signed) or `ElasticCables(...)`;
     - `position` (3,) [m] of the platform's origin and its axes `rotation` (3, 3) at the start;
     - `linear_damping` [N s/m] at the centre of mass and `angular_damping` [N m s] of the platform;
-    - `payload`: a second body, if any, at `payload_position` (3,) [m] with the world's axes.
+    - `payload`: a second body, if any, at `payload_position` (3,) [m] with axes
+      `payload_rotation` (3, 3).
 
     Inputs: those of the drives and exits, then a force [N] at the centre of mass of the platform
     and a torque [N m], both in world axes."""
@@ -59,6 +60,9 @@ class CableRobot(System):
     gravity: Float[Array, ""] = float_field(default=9.81)
     payload: Payload | None = None
     payload_position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    payload_rotation: Float[Array, "3 3"] = float_field(
+        default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    )
     constants: structured.Constants | None = None
 
     default_integrator: ClassVar[str] = "rk4"
@@ -74,6 +78,8 @@ class CableRobot(System):
         require_shape("rotation", self.rotation, (3, 3))
         require_positive("linear_damping", self.linear_damping, zero_allowed=True)
         require_positive("angular_damping", self.angular_damping, zero_allowed=True)
+        if isinstance(self.cables, ElasticCables):
+            _check_slack(self.cables, self.platform.mass * self.gravity)
 
     # --- names and layout
     @property
@@ -218,7 +224,7 @@ class CableRobot(System):
             b = place(c.attachments, parts.platform)
             L = self.exits.length(t, b, parts.exits)
             energy = energy + jnp.sum(self.cables.energy(L - self.drives.length(t, parts.drives)))
-        return energy
+        return energy + jnp.sum(self.exits.energy(t, parts.exits))
 
     def valid(self, t, q, v):
         parts = self.split(q)
@@ -238,11 +244,18 @@ class CableRobot(System):
     # --- states
     @eqx.filter_jit
     def state_at(
-        self, position=None, rotation=None, velocity=None, angular_velocity=None, t=0.0
+        self,
+        position=None,
+        rotation=None,
+        velocity=None,
+        angular_velocity=None,
+        t=0.0,
+        tension=None,
     ) -> State:
         """The state with the platform's origin at a position (3,) [m], with axes (3, 3), velocity
         of the origin (3,) [m/s] and angular velocity (3,) [rad/s] in world axes; exits and drums
-        follow. Defaults: those of the machine, at rest."""
+        follow, elastic cables on drums stretched by a `tension` (n,) [N]. Defaults: those of the
+        machine, at rest, under the static tensions."""
         position = self.position if position is None else position
         rotation = self.rotation if rotation is None else rotation
         q, v = self.platform.coordinates(position, rotation, velocity, angular_velocity)
@@ -251,24 +264,38 @@ class CableRobot(System):
         t = jnp.asarray(t, q.dtype)
         y, y_rate = self.exits.start(t, b, b_rate)
         length, rate = jax.jvp(self.exits.length, (t, b, y), (jnp.ones_like(t), b_rate, y_rate))
-        z, z_rate = self.drives.start(t, length, rate)
         qs, vs = [q], [v]
         if self.payload is not None:
-            qs.append(self.payload.body.coordinates(self.payload_position, jnp.eye(3))[0])
+            load = self.payload.body
+            qs.append(load.coordinates(self.payload_position, self.payload_rotation)[0])
             vs.append(jnp.zeros(12, q.dtype))
-        qs += [y.T.reshape(-1), z.T.reshape(-1)]
-        vs += [y_rate.T.reshape(-1), z_rate.T.reshape(-1)]
-        return State(jnp.concatenate(qs), jnp.concatenate(vs))
+        qs.append(y.T.reshape(-1))
+        vs.append(y_rate.T.reshape(-1))
+        if not self.cables.rigid and self.drives.coordinates:
+            if tension is None:
+                drums = jnp.zeros(self.n_cables * len(self.drives.coordinates), q.dtype)
+                tension = kinematics.static_tensions(self, jnp.concatenate([*qs, drums]), t)
+            length = length - self.cables.stretch(tension)
+        z, z_rate = self.drives.start(t, length, rate)
+        return State(
+            jnp.concatenate([*qs, z.T.reshape(-1)]), jnp.concatenate([*vs, z_rate.T.reshape(-1)])
+        )
 
     def default_state(self):
         return self.state_at()
 
-    def with_payload(self, body: NaturalBody, position, joint=(0.0, 0.0, 0.0)) -> "CableRobot":
-        """This robot and a payload resting on the ground, its origin at `position` (3,) [m]."""
-        q = body.coordinates(jnp.asarray(position, dtype=float), jnp.eye(3))[0]
-        load = Payload(body, joint).rest(q)
+    def with_payload(
+        self, body: NaturalBody, position, joint=(0.0, 0.0, 0.0), rotation=None
+    ) -> "CableRobot":
+        """This robot and a payload resting on the ground, its origin at `position` (3,) [m], its
+        axes `rotation` (3, 3), those of the world by default."""
+        place = as_float_array(position, "position")
+        axes = jnp.eye(3, dtype=place.dtype) if rotation is None else as_float_array(rotation)
+        require_shape("position", place, (3,))
+        require_shape("rotation", axes, (3, 3))
+        load = Payload(body, joint).rest(body.coordinates(place, axes)[0])
         robot = eqx.tree_at(lambda r: r.payload, self, load, is_leaf=lambda x: x is None)
-        return eqx.tree_at(lambda r: r.payload_position, robot, jnp.asarray(position, dtype=float))
+        return eqx.tree_at(lambda r: (r.payload_position, r.payload_rotation), robot, (place, axes))
 
     def pick(self, state: State) -> "CableRobot":
         """This robot holding its payload as both now are: a phase of `simulate`."""
@@ -310,10 +337,17 @@ class CableRobot(System):
         q = self.default_state().q if q is None else q
         return kinematics.structure_matrix(self, q, as_float_array(t))
 
-    def static_wrench(self) -> Float[Array, " 6"]:
-        """The force and moment that cables must exert to hold the platform at rest."""
-        lift = self.platform.mass * self.gravity
-        return jnp.zeros(6, lift.dtype).at[2].set(lift)
+    def static_wrench(self, q=None) -> Float[Array, " 6"]:
+        """The force and moment (about the platform's centre of mass) that cables must exert to hold
+        the platform at rest, with the payload it holds, if any, as at a configuration `q`."""
+        up = jnp.array([0.0, 0.0, 1.0], self.gravity.dtype)
+        lift = self.platform.mass * self.gravity * up
+        if self.payload is None or self.payload.held_by != "platform":
+            return jnp.concatenate([lift, 0.0 * up])
+        c, parts = self._constants(), self.split(self.default_state().q if q is None else q)
+        load = self.payload.body.mass * self.gravity * up
+        arm = place(c.payload.centre, parts.payload) - place(c.platform.centre, parts.platform)
+        return jnp.concatenate([lift + load, jnp.cross(arm, load)])
 
     def static_tensions(self, q=None, t=0.0) -> Float[Array, " n"]:
         """The smallest tensions (n,) [N] that hold the platform at rest, best in the least-squares
@@ -321,11 +355,31 @@ class CableRobot(System):
         q = self.default_state().q if q is None else q
         return kinematics.static_tensions(self, q, as_float_array(t))
 
-    def winch_reference(self, path, rotation=None) -> Reference:
+    def platform_motion(self, q, v):
+        """Centre of mass (3,) [m], axes (3, 3), velocity (3,) [m/s] and angular velocity (3,)
+        [rad/s] of the platform, in world axes."""
+        return kinematics.platform_motion(self, q, v)
+
+    def inverse_dynamics(self, t, q, v, acceleration, angular_acceleration):
+        """What `cordax.control.TaskSpaceControl` needs: W (6, n), the wrench (6,) that accelerates
+        the platform so, and rates and accelerations (n,) of the lengths."""
+        return kinematics.inverse_dynamics(self, t, q, v, acceleration, angular_acceleration)
+
+    def winch_reference(self, path, rotation=None, turn=None, tension=None) -> Reference:
         """Drum angles (n,) in time that would hold the platform's origin on a path, a `Reference`
-        of (3,) [m], with constant axes; for `ServoWinches` and `cordax.control.PID`."""
+        of (3,) [m], with axes `rotation` (3, 3) that turn about themselves by a rotation vector
+        `turn`, a `Reference` of (3,) [rad], if given; for `ServoWinches` and `cordax.control.PID`.
+
+        Elastic cables are stretched by a constant `tension` (n,) [N], by default the static one
+        where the path begins."""
         rotation = self.rotation if rotation is None else as_float_array(rotation)
-        return kinematics.WinchReference(self, as_reference(path), rotation)
+        path, turn = as_reference(path), as_reference(jnp.zeros(3) if turn is None else turn)
+        if tension is None and not self.cables.rigid:
+            q = self.state_at(path.position(0.0), rotation).q
+            tension = self.static_tensions(q)
+        tension = jnp.zeros(self.n_cables) if tension is None else as_float_array(tension)
+        stretch = jnp.broadcast_to(self.cables.stretch(tension), (self.n_cables,))
+        return kinematics.WinchReference(self, path, rotation, turn, stretch)
 
     # --- what people look at
     def outputs(self, t, q, v, u, multipliers):
@@ -372,6 +426,21 @@ class CableRobot(System):
             faces = self.payload.body.weights(shape.box(self.payload.body))
             lines["payload"] = place(faces, parts.payload)
         return Scene(lines=lines, points={"exit": path[:, 0], "joint": b})
+
+
+def _check_slack(cables: ElasticCables, weight) -> None:
+    """A cable that is not stretched must not lift the platform."""
+    carried, most = known_values(cables.unstretched_tension), known_values(weight)
+    if carried is None or most is None or most <= 0:
+        return
+    width = np.asarray(cables.passage)
+    require(
+        bool(np.all(carried <= most)),
+        "cables.width",
+        f"{width.max():g} m, with which an unstretched cable carries {carried.max():.4g} N",
+        f"at most {np.min(width * (most / carried)):.2g} m: unstretched cables that carry less "
+        f"than the platform weighs, {most:.4g} N",
+    )
 
 
 __all__ = ["CableRobot"]

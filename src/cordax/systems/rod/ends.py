@@ -74,11 +74,14 @@ class End(eqx.Module):
         return End(slope=(True, True, True), point=point, tangent=tangent, angle=angle)
 
     @staticmethod
-    def sliding(stiffness: float, *, slope: bool = False, twist: bool = True) -> "End":
-        """Free along x against a spring [N/m], held across; with `slope`, parallel to x."""
+    def sliding(stiffness: float, anchor=None, *, slope: bool = False, twist: bool = True) -> "End":
+        """Free along x against a spring [N/m], held across; with `slope`, parallel to x. The spring
+        ends at an `anchor` (3,) [m], numbers or a `Reference` of time, whose y and z hold the rod;
+        None: where the straight rod ends."""
         return End(
             (False, True, True),
             (False, slope, slope),
             twist,
             jnp.array([1.0, 0.0, 0.0]) * stiffness,
+            anchor,
         )

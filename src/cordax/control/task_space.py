@@ -1,0 +1,99 @@
+"""Computed-torque control of a platform on cables, in the space it moves in."""
+
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import require, require_positive, require_shape
+from .._precision import float_field
+from .._results import Code, code_unless
+from ..mechanics import Controller, State
+from ..mechanics.motion import as_reference
+from .references import Reference
+from .tension import MeanTension, TensionDistribution
+
+
+class OnCables(Protocol):
+    """What the controller must know of its machine: a platform on cables that winches wind."""
+
+    @property
+    def rotation(self) -> Array: ...
+    @property
+    def drives(self) -> Any: ...
+    @property
+    def n_u(self) -> int: ...
+    def platform_motion(self, q, v) -> tuple[Array, Array, Array, Array]: ...
+    def inverse_dynamics(
+        self, t, q, v, acceleration, angular_acceleration
+    ) -> tuple[Array, Array, Array, Array]: ...
+
+
+class TaskSpaceControl(Controller):
+    """Winch torques that make the centre of mass of a platform follow a `path`, a `Reference` of
+    (3,) [m], and keep its axes at `rotation` (3, 3), those of the machine by default:
+
+        a     = path'' + K_d (path' - velocity) + K_p (path - position)
+        alpha = -K_d spin + K_p 1/2 sum_k r_k x r_k,wanted            r_k: the axes
+        W T   = wrench of that motion                                 T by `distribution`
+        torque = J l''/r - r T + friction l'/r
+
+    For machines with `Winches` whose exits own no coordinates; elastic cables are taken as rigid.
+    Gains K_p [1/s^2] and K_d [1/s]; `sample` [s] is the sampling period, None for control in every
+    stage. With `BoundedTension` a run in which no tensions suffice ends with `qp_infeasible`."""
+
+    machine: OnCables
+    path: Reference = eqx.field(converter=as_reference)
+    rotation: Float[Array, "3 3"] | None = float_field(default=None)
+    K_p: Float[Array, ""] = float_field(default=100.0)
+    K_d: Float[Array, ""] = float_field(default=20.0)
+    distribution: TensionDistribution = eqx.field(default_factory=MeanTension)
+    sample: float | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        require_positive("K_p", self.K_p, zero_allowed=True)
+        require_positive("K_d", self.K_d, zero_allowed=True)
+        require_shape("path", self.path.position(0.0), (3,))
+        kind = type(self.machine.drives).__name__
+        turned = self.machine.drives.coordinates == ("theta",)
+        require(turned, "machine", f"a machine with {kind}", "one with Winches, driven by torques")
+
+    @property
+    def may_fail(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.distribution.may_fail
+
+    @property
+    def period(self):
+        return self.sample
+
+    def __call__(self, t, state, memory):
+        tension, rate, acceleration = self._wanted(t, state)
+        drum = self.machine.drives
+        turning = (drum.rotor_inertia * acceleration + drum.friction * rate) / drum.radius
+        torque = turning - drum.radius * tension
+        rest = jnp.zeros(self.machine.n_u - torque.shape[0], torque.dtype)
+        u = jnp.concatenate([torque, rest])
+        if not self.may_fail:
+            return u, memory
+        return u, memory, code_unless(jnp.all(jnp.isfinite(tension)), Code.QP_INFEASIBLE)
+
+    def tension(self, t, state: State) -> Float[Array, " n"]:
+        """What the controller asks for [N]."""
+        return self._wanted(t, state)[0]
+
+    def _wanted(self, t, state):
+        """Tensions [N], and rates [m/s] and accelerations [m/s^2] of lengths, shape (n,) each."""
+        place, axes, velocity, spin = self.machine.platform_motion(state.q, state.v)
+        wanted = self.machine.rotation if self.rotation is None else self.rotation
+        p, p_rate, p_acceleration = self.path(t)
+        a = p_acceleration + self.K_d * (p_rate - velocity) + self.K_p * (p - place)
+        turn = 0.5 * jnp.sum(jnp.cross(axes.T, wanted.T), axis=0)
+        alpha = self.K_p * turn - self.K_d * spin
+        W, wrench, rate, acceleration = self.machine.inverse_dynamics(t, state.q, state.v, a, alpha)
+        return self.distribution(W, wrench), rate, acceleration
+
+    def tracking_error(self, trajectory) -> Float[Array, "k 3"]:
+        """Centre of mass minus the path [m]."""
+        return trajectory["position"] - jax.vmap(self.path.position)(trajectory.t)
