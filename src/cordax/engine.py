@@ -7,6 +7,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 
 from ._checks import require, require_shape
@@ -14,10 +15,10 @@ from ._precision import as_float_array
 from ._results import GOOD, RESULTS, Code, code_unless, first_code
 from .formulations import Dynamics
 from .integrators import Diffrax, Integrator
-from .loops import each, loop
+from .loops import counted, each, loop
 from .math.shield import close, shield
 from .mechanics import Controller, State
-from .stored import join, stored_trajectory
+from .stored import pieces_together, stored_trajectory
 
 
 class Run(eqx.Module):
@@ -160,9 +161,10 @@ def _frozen(tree):
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
-def _blocks(run: Run, start, first, t0, dt, n_saves: int):
-    """`n_saves` blocks of steps, from block `first` of the phase, then outputs. Returns the
-    trajectory, which includes the start, and what the next block needs."""
+def _blocks(run: Run, start, first, t0, dt, n_saves: int, count=None):
+    """`n_saves` blocks of steps, from block `first` of the phase, then outputs; with `count`, which
+    is data, only so many of them. Returns the trajectory, which includes the start, and what the
+    next block needs."""
     unprepared, run = run.dynamics.system, run.prepared()
     system = run.dynamics.system
     continuous = _ContinuousInput(run)
@@ -228,7 +230,10 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
     def keep(carry: _Carry):
         return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
 
-    end, stored = loop(block, start, n_saves, run.adjoint)
+    if count is None:
+        end, stored = loop(block, start, n_saves, run.adjoint)
+    else:
+        end, stored = counted(block, start, n_saves, count)
     prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
     states, memories, helds, records = jax.tree.map(prepend, keep(start), stored)
     k = first + jnp.arange(n_saves + 1)
@@ -238,12 +243,13 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int):
         u = run.control(t, state, memory)[0]
         return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held[0])
 
-    u = each(inputs, k, t, states, memories, helds)
+    rows = None if count is None else count + 1
+    u = each(inputs, k, t, states, memories, helds, count=rows)
     status = end.status
     if run.hold == 0 and run.controller.may_fail:
         status = _judge_controller(run, dt, end.state, status)
     trajectory, last, status = stored_trajectory(
-        run, unprepared, t, states, u, records, end.alarms, status
+        run, unprepared, t, states, u, records, end.alarms, status, rows
     )
     events = run.integrator.events(end.inner)
     trajectory = eqx.tree_at(lambda x: x.events, trajectory, events, is_leaf=_is_none)
@@ -309,32 +315,44 @@ def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
     return trajectory, last, (), (code, failure)
 
 
+#: stored instants of a compiled piece: the number of pieces, and of instants in the last, is data
+CAPACITY = 2048
+
+
 def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
-    """One phase, in pieces when a progress bar is wanted: the compiled loop itself never calls
-    back."""
+    """One phase of `n_saves` blocks of steps. Outside of JAX's transformations in pieces of a fixed
+    size, so that no duration compiles anew; a progress bar moves from piece to piece, as the
+    compiled loop itself never calls back."""
     time, step = as_float_array(t0), as_float_array(dt)
-    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((run, state, memory)))
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((run, state, memory, status)))
     run = dataclasses.replace(run, traced=traced)
-    if not progress or traced or isinstance(run.integrator, Diffrax):
+    if traced or isinstance(run.integrator, Diffrax):
         return _integrate(run, state, memory, status, time, step, n_saves)
-    from tqdm.auto import tqdm
+    if progress:
+        from tqdm.auto import tqdm
 
-    per_piece, parts = n_saves // _pieces(n_saves), []
-    carry = eqx.filter_jit(_start)(run, state, memory, status, time, step)
-    with tqdm(total=n_saves * run.save_every, unit="step", unit_scale=True) as bar:
-        for first in range(0, n_saves, per_piece):
-            part, carry = _piece(run, carry, jnp.asarray(first), time, step, per_piece)
-            parts.append(part)
-            bar.update(per_piece * run.save_every)
-    return join(parts), carry.state, carry.memory, carry.status
+        bar = tqdm(total=n_saves * run.save_every, unit="step", unit_scale=True)
+    else:
+        bar = None
+    per_piece = min(CAPACITY, -(-n_saves // 50)) if progress else CAPACITY
+    carry = _first_carry(run, state, memory, status, time, step)
+    parts, counts = [], []
+    for first in range(0, n_saves, per_piece):
+        count = min(per_piece, n_saves - first)
+        numbers = np.asarray(first), time, step
+        part, carry = _piece(run, carry, *numbers, CAPACITY, np.asarray(count))
+        parts.append(part)
+        counts.append(count)
+        if bar is not None:
+            jax.block_until_ready(part.t)
+            bar.update(count * run.save_every)
+    if bar is not None:
+        bar.close()
+    return pieces_together(parts, counts), carry.state, carry.memory, carry.status
 
 
+_first_carry = eqx.filter_jit(_start)
 _piece = eqx.filter_jit(_blocks)
-
-
-def _pieces(n_saves: int) -> int:
-    """The largest divisor of `n_saves` up to 50, so that all pieces share one compiled function."""
-    return max(d for d in range(1, 51) if n_saves % d == 0)
 
 
 def _check_inputs(run: Run, state, memory, t) -> None:

@@ -18,12 +18,23 @@ def loop(body, carry, n: int, adjoint: str):
     return _checkpointed(body, carry, n)
 
 
-def each(function, *arrays):
-    """`function` applied to every row of `arrays`, like `vmap`.
+def counted(body, carry, n: int, count):
+    """`lax.scan(body, carry, arange(count))` for a `count` that is data, at most `n`: results of
+    `n` rows, zero from the `count`-th on. Without reverse mode."""
+    return _forward(body, carry, n, count)
+
+
+def each(function, *arrays, count=None):
+    """`function` applied to every row of `arrays`, like `vmap`; with `count` to the first ones
+    only, zero in the others, and without reverse mode.
 
     On CPU row after row, in a loop compiled into one function: half the time of `vmap` for the few
     hundred operations that outputs take, because all intermediate numbers stay in the cache.
     """
+    if count is not None:
+        row = lambda i: jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, i, 0, False), arrays)
+        n = jax.tree.leaves(arrays)[0].shape[0]
+        return counted(lambda _, i: ((), function(*row(i))), (), n, count)[1]
     if jax.default_backend() != "cpu":
         return jax.vmap(function)(*arrays)
     return lax.map(lambda row: function(*row), arrays)
@@ -43,7 +54,7 @@ def _checkpointed(body, carry, n):
     return carry, ys
 
 
-def _forward(body, carry, n):
+def _forward(body, carry, n, count=None):
     """A while loop: nothing is stored for reverse mode, which JAX then refuses."""
     shapes = jax.eval_shape(body, carry, jnp.asarray(0))[1]
     ys = jax.tree.map(lambda s: jnp.zeros((n, *s.shape), s.dtype), shapes)
@@ -53,5 +64,7 @@ def _forward(body, carry, n):
         carry, y = body(carry, i)
         return i + 1, carry, jax.tree.map(lambda all, one: all.at[i].set(one), ys, y)
 
-    _, carry, ys = lax.while_loop(lambda state: state[0] < n, iterate, (jnp.asarray(0), carry, ys))
+    count = n if count is None else count
+    start = (jnp.asarray(0), carry, ys)
+    _, carry, ys = lax.while_loop(lambda state: state[0] < count, iterate, start)
     return carry, ys

@@ -79,7 +79,8 @@ def simulate(
     - `progress`: show a progress bar (outside of `jit`).
 
     Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
-    call, does not recompile."""
+    call, the duration included, does not recompile; within these transformations a new duration
+    does."""
     if isinstance(system, Experiment):
         given = {
             "state0": state0,

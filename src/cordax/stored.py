@@ -1,7 +1,10 @@
 """From stored states to a trajectory: outputs, warnings, and what constraints say of the end."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from ._results import GOOD, RESULTS, Code, result_of
 from .formulations import Dynamics
@@ -15,10 +18,11 @@ MAX_DRIFT = 1e-3
 REDUNDANT = 1e-11
 
 
-def stored_trajectory(run, system, t, states, u, records, alarms, status):
+def stored_trajectory(run, system, t, states, u, records, alarms, status, count=None):
     """Outputs, warnings and constraint errors of the stored states; `system` as the user gave it,
     `alarms` the first times seen by the time loop. Returns the trajectory, its last state and its
-    status, a code and a time: rows after a failure repeat the last good one."""
+    status, a code and a time: rows after a failure repeat the last good one. Only the first
+    `count` rows have a meaning, if it is given."""
     dynamics, integrator = run.dynamics, run.integrator
     machine = dynamics.system
     constrained = machine.n_constraints > 0
@@ -34,33 +38,35 @@ def stored_trajectory(run, system, t, states, u, records, alarms, status):
         bad = {name: jnp.any(x) for name, x in machine.warnings(outputs).items()}
         return (q, v, u, multipliers, drift, outputs), bad
 
-    rows, bad = each(look, t, states.q, states.v, u, records)
+    rows, bad = each(look, t, states.q, states.v, u, records, count=count)
+    end = t.shape[0] if count is None else count
+    t_known = jnp.where(jnp.arange(t.shape[0]) < end, t, jnp.inf)
+    last = jax.tree.map(lambda x: x[end - 1], (t, states))
     first = lambda b: jnp.where(jnp.any(b), t[jnp.argmax(b)], jnp.inf)
     if constrained:
-        drifted = first((rows[4] > MAX_DRIFT) & (t < failure))
-        code, failure = _judge_constraints(dynamics, t, states, drifted, code, failure)
+        drifted = first((rows[4] > MAX_DRIFT) & (t_known < failure))
+        code, failure = _judge_constraints(dynamics, *last, drifted, code, failure)
         late = code == Code.CONSTRAINT_DRIFT
-        last = jnp.where(late, jnp.maximum(jnp.sum(t < failure) - 1, 0), t.shape[0] - 1)
-        good = jnp.minimum(jnp.arange(t.shape[0]), last)
+        best = jnp.where(late, jnp.maximum(jnp.sum(t_known < failure) - 1, 0), end - 1)
+        good = jnp.minimum(jnp.arange(t.shape[0]), best)
         rows = jax.tree.map(lambda x: x[good], rows)
     q, v, u, multipliers, drift, outputs = rows
-    stored = {name: first(b & (t < failure)) for name, b in bad.items()}
+    stored = {name: first(b & (t_known < failure)) for name, b in bad.items()}
     seen = {name: jnp.where(x < failure, x, jnp.inf) for name, x in alarms.items()}
     warnings = {name: jnp.minimum(x, seen.get(name, jnp.inf)) for name, x in stored.items()}
     trajectory = Trajectory(
         t, q, v, u, multipliers, drift, outputs, warnings, result_of(code), failure, system
     )
-    return trajectory, type(states)(q[-1], v[-1]), (code, failure)
+    return trajectory, type(states)(q[end - 1], v[end - 1]), (code, failure)
 
 
-def _judge_constraints(dynamics: Dynamics, t, states, drifted, code, failure):
+def _judge_constraints(dynamics: Dynamics, t, last, drifted, code, failure):
     """Whether constraints explain how a run ended: drift, or, where steps had no solution, rows
-    that have become redundant in the last good state."""
-    last = jax.tree.map(lambda x: x[-1], states)
+    that have become redundant in the `last` good state."""
     unsolved = (code == Code.NONFINITE_STATE) | (code == Code.NEWTON_NOT_CONVERGED)
     margin = jax.lax.cond(
         unsolved,
-        lambda: rank_margin(dynamics.system, t[-1], last.q),
+        lambda: rank_margin(dynamics.system, t, last.q),
         lambda: jnp.ones((), last.q.dtype),
     )
     # a margin that is not a number means that even a diagonal entry has vanished
@@ -72,7 +78,7 @@ def _judge_constraints(dynamics: Dynamics, t, states, drifted, code, failure):
 
 def join(parts: list[Trajectory]) -> Trajectory:
     """Trajectories end to end; the instant two of them share is taken from the later one."""
-    arrays = lambda get: jnp.concatenate([get(p)[:-1] for p in parts[:-1]] + [get(parts[-1])])
+    arrays = lambda get: _end_to_end([get(p) for p in parts])
     last = parts[-1]
     outputs = {name: arrays(lambda p, n=name: p.outputs[n]) for name in last.outputs}
     warnings = {n: jnp.min(jnp.stack([p.warnings[n] for p in parts])) for n in last.warnings}
@@ -101,8 +107,39 @@ def _padded(parts: list[Trajectory]):
     """Multipliers end to end; a phase with fewer constraints than another has zeros for the
     rest."""
     rows = max(p.multipliers.shape[-1] for p in parts)
-    wide = [jnp.pad(p.multipliers, ((0, 0), (0, rows - p.multipliers.shape[-1]))) for p in parts]
-    return jnp.concatenate([w[:-1] for w in wide[:-1]] + [wide[-1]])
+    numpy = np if _known(p.multipliers for p in parts) else jnp
+    wide = [numpy.pad(p.multipliers, ((0, 0), (0, rows - p.multipliers.shape[-1]))) for p in parts]
+    return _end_to_end(wide)
+
+
+def _end_to_end(arrays: list):
+    """The instant two arrays share is taken from the later one. By NumPy where numbers are known:
+    JAX would compile for every shape."""
+    if not _known(arrays):
+        return jnp.concatenate([x[:-1] for x in arrays[:-1]] + [arrays[-1]])
+    arrays = [np.asarray(x) for x in arrays]
+    return jax.device_put(np.concatenate([x[:-1] for x in arrays[:-1]] + [arrays[-1]]))
+
+
+def _known(arrays) -> bool:
+    return not any(isinstance(x, Tracer) for x in arrays)
+
+
+def pieces_together(parts: list[Trajectory], counts: list[int]) -> Trajectory:
+    """One phase from the pieces it was computed in: of each, the first `counts` rows after its
+    start. By NumPy: JAX would compile for every length."""
+    last = parts[-1]
+
+    def rows(*xs):
+        kept = [np.asarray(x)[:n] for x, n in zip(xs[:-1], counts, strict=False)]
+        return np.concatenate([*kept, np.asarray(xs[-1])[: counts[-1] + 1]])
+
+    which = lambda p: (p.t, p.q, p.v, p.u, p.multipliers, p.violation, p.outputs)
+    arrays = jax.tree.map(rows, *(which(p) for p in parts))
+    seen = jax.tree.map(lambda *xs: np.min(np.stack(xs)), *(p.warnings for p in parts))
+    arrays, seen = jax.device_put((arrays, seen))
+    where = lambda p: (*which(p), p.warnings)
+    return eqx.tree_at(where, last, (*arrays, seen), is_leaf=lambda x: x is arrays)
 
 
 def _all_events(parts: list[Trajectory]):

@@ -218,8 +218,13 @@ class System(eqx.Module):
     @property
     def n_constraints(self) -> int:
         """Number m of constraints."""
-        t, q = (jax.ShapeDtypeStruct(s, float) for s in ((), (self.n_q,)))
-        return jax.eval_shape(self.constraint, t, q).shape[0]
+        # the same for all machines of one structure, whatever their numbers
+        leaves, structure = jax.tree.flatten(self)
+        key = structure, tuple(jnp.shape(x) for x in leaves)
+        if key not in _rows:
+            t, q = (jax.ShapeDtypeStruct(s, float) for s in ((), (self.n_q,)))
+            _rows[key] = jax.eval_shape(self.constraint, t, q).shape[0]
+        return _rows[key]
 
     def momentum(self, q, v) -> Float[Array, " n"]:
         """`M v`, shape (n_v,); overridden where M has structure."""
@@ -276,3 +281,7 @@ class System(eqx.Module):
         return linearise_densely(
             self, t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
         )
+
+
+#: numbers of constraints by the structure of the machine: to trace them takes a thousand steps
+_rows: dict[Any, int] = {}
