@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from .._checks import known_values, require, require_shape
@@ -89,7 +90,9 @@ def equilibrium(
     require_shape("u", u, (system.n_u,))
     q = as_float_array(start.q)
     require_shape("guess", q, (system.n_q,))
-    rest = _at_rest(system, u, q, as_float_array(t), as_float_array(tolerance), max_steps, stable)
+    given = (system, u, q, as_float_array(t), as_float_array(tolerance), max_steps, stable)
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(given))
+    rest = (_inside if traced else _at_once)(*given)
     if full:
         return rest
     code = known_values(rest.code)
@@ -101,7 +104,6 @@ def equilibrium(
     return rest.state
 
 
-@eqx.filter_jit
 def _at_rest(system: System, u, q, t, tolerance, max_steps: int, stable: bool) -> Equilibrium:
     system = system.prepare()
     frozen, u_frozen, t_frozen = (_stopped(x) for x in (system, u, t))
@@ -127,6 +129,12 @@ def _at_rest(system: System, u, q, t, tolerance, max_steps: int, stable: bool) -
         steps=end.steps,
         code=_code(end, gap),
     )
+
+
+# Compiling takes far longer than running: without LLVM's optimisation a rod compiles in half the
+# time and runs as fast. Options are for programs of their own only, not for parts of others.
+_at_once = eqx.filter_jit(_at_rest, compiler_options={"xla_backend_optimization_level": 0})
+_inside = eqx.filter_jit(_at_rest)
 
 
 def _stopped(tree):
