@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cordax import Index3, State, simulate
 from cordax.control import Quintic
 from cordax.systems import Platform, RopeRobot
 
@@ -106,3 +107,37 @@ def relative(a, b) -> float:
     """Largest difference over the largest entry of b."""
     difference = np.max(np.abs(np.asarray(a) - np.asarray(b)), initial=0.0)
     return 0.0 if difference == 0 else float(difference / np.max(np.abs(np.asarray(b))))
+
+
+def run(case: str, dt: float, *, until=None, formulation=None, **options):
+    """`simulate` a case from its stored start, storing the instants of the reference."""
+    s = fields(case)
+    inputs = inputs_of(case)
+    return simulate(
+        robot_of(case),
+        State(s.q0, s.v0),
+        dt=dt,
+        duration=float(s.t[-1]) if until is None else until,
+        save_every=round((s.t[1] - s.t[0]) / dt),
+        control=lambda t, state: inputs(t),
+        formulation=Index3() if formulation is None else formulation,
+        **options,
+    )
+
+
+def errors(case: str, trajectory) -> SimpleNamespace:
+    """Against the reference: relative space-time error of q, largest error of the platform, also
+    before 5.5 s, and error of its motion relative to the motion."""
+    s = fields(case)
+    pose = np.asarray(trajectory.q)[:, -3:]
+    k = len(pose)
+    off = np.abs(pose - s.qp[:k])
+    norm = lambda t, x: np.sqrt(np.trapezoid(np.sum(x**2, axis=1), t))
+    q = np.asarray(trajectory.q)[::4]
+    t, ref = s.t_q32[: len(q)], s.q32[: len(q)].astype(float)
+    return SimpleNamespace(
+        space_time=norm(t, q - ref) / norm(t, ref),
+        platform=off.max(),
+        platform_early=off[s.t[:k] < 5.5].max(),
+        motion=norm(s.t[:k], off) / norm(s.t[:k], s.qp[:k] - s.qp[0]),
+    )
