@@ -13,6 +13,8 @@ from pathlib import Path
 import equinox as eqx
 import jax
 
+from cordax._xla import unhoisted_loops
+
 HERE = Path(__file__).parent
 
 
@@ -29,7 +31,7 @@ def best(function, *, repeats: int = 30, budget: float = 2.0) -> float:
 
 def compiled(function, *args):
     """A function of no arguments running `function(*args)` compiled, and trace and compile
-    seconds."""
+    seconds, and how many of its loops are not compiled into one function."""
     arrays, static = eqx.partition(args, eqx.is_array)
 
     def on_arrays(arrays):
@@ -41,6 +43,7 @@ def compiled(function, *args):
     executable = lowered.compile()
     done = time.perf_counter()
     cost = {"trace_s": round(traced - start, 2), "compile_s": round(done - traced, 2)}
+    cost["unhoisted_loops"] = unhoisted_loops(executable.as_text())  # a time loop should not be one
     return (lambda: executable(arrays)), cost
 
 

@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require_positive, require_shape
+from .._checks import known_values, require, require_positive, require_shape
 from .._precision import float_field
 from ..math.safe import safe_arctan2, safe_norm, safe_sqrt
 from .motion import Reference, as_reference
@@ -77,47 +78,57 @@ class PointExit(Exit):
 
 
 class PulleyExit(Exit):
-    """Model 2: a pulley of `radius` (n,) [m] that swivels about the vertical through `points` and
-    has no inertia, so that it always faces the platform."""
+    """Model 2: a pulley of `radius` (n,) [m] that swivels about an `axis` (3,) or (n, 3) through
+    `points`, along which its cable comes, and has no inertia, so that it always faces the platform.
+    Without an axis: the vertical, the cable comes from below."""
 
     points: Reference = eqx.field(converter=as_reference)
     radius: Float[Array, " n"] = float_field()
+    axis: Float[Array, "..."] | None = float_field(default=None)
 
     def __check_init__(self):
         n = _check_points(self.points)
         require_shape("radius", self.radius, (), (n,))
         require_positive("radius", self.radius)
+        _check_axis(self.axis, n)
+
+    def _delta(self, t, b):
+        return _along_axis(b - self.points.position(t), self.axis)
 
     def length(self, t, b, y):
-        delta = b - self.points.position(t)
+        delta = self._delta(t, b)
         return _over_pulley(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
 
     def reach(self, t, b, y):
-        delta = b - self.points.position(t)
+        delta = self._delta(t, b)
         return _tangent_square(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
 
     def swivel(self, t, b) -> Float[Array, " n"]:
-        """The angle of each pulley about the vertical [rad]."""
-        delta = b - self.points.position(t)
+        """The angle of each pulley about its axis [rad], from the world's x turned with the axis
+        from the vertical."""
+        delta = self._delta(t, b)
         return safe_arctan2(delta[:, 1], delta[:, 0])
 
     def path(self, t, b, y, count):
         d = self.points.position(t)
-        return _drawn_path(d, b, self.swivel(t, b), self.radius, count)
+        return _drawn_path(d, b, self.swivel(t, b), self.radius, count, self.axis)
 
 
 class SwivelPulleyExit(Exit):
     """Model 3: a pulley of `radius` (n,) [m] whose swivel angle is a coordinate with `inertia` (n,)
-    [kg m^2] and viscous `damping` (n,) [N m s]; the cable turns it when it leaves its plane."""
+    [kg m^2] and viscous `damping` (n,) [N m s]; the cable turns it when it leaves its plane.
+    `axis` as in `PulleyExit`."""
 
     points: Reference = eqx.field(converter=as_reference)
     radius: Float[Array, " n"] = float_field()
     pulley_inertia: Float[Array, " n"] = float_field()
     damping: Float[Array, " n"] = float_field(default=0.0)
+    axis: Float[Array, "..."] | None = float_field(default=None)
     coordinates = ("swivel",)
 
     def __check_init__(self):
         n = _check_points(self.points)
+        _check_axis(self.axis, n)
         for name in ("radius", "pulley_inertia", "damping"):
             require_shape(name, getattr(self, name), (), (n,))
         require_positive("radius", self.radius)
@@ -125,7 +136,7 @@ class SwivelPulleyExit(Exit):
         require_positive("damping", self.damping, zero_allowed=True)
 
     def _in_pulley_axes(self, t, b, y):
-        delta = b - self.points.position(t)
+        delta = _along_axis(b - self.points.position(t), self.axis)
         c, s = jnp.cos(y[:, 0]), jnp.sin(y[:, 0])
         along = delta[:, 0] * c + delta[:, 1] * s
         across = delta[:, 1] * c - delta[:, 0] * s
@@ -147,7 +158,7 @@ class SwivelPulleyExit(Exit):
 
     def start(self, t, b, b_rate):
         d, d_rate, _ = self.points(t)
-        delta, rate = b - d, b_rate - d_rate
+        delta, rate = (_along_axis(x, self.axis) for x in (b - d, b_rate - d_rate))
         turning = delta[:, 0] * rate[:, 1] - delta[:, 1] * rate[:, 0]
         square = jnp.sum(delta[:, :2] ** 2, axis=1)
         return (
@@ -156,7 +167,7 @@ class SwivelPulleyExit(Exit):
         )
 
     def path(self, t, b, y, count):
-        return _drawn_path(self.points.position(t), b, y[:, 0], self.radius, count)
+        return _drawn_path(self.points.position(t), b, y[:, 0], self.radius, count, self.axis)
 
 
 class CarriageExit(Exit):
@@ -223,8 +234,11 @@ def _wrapped(x, up, h, radius):
     return 0.5 * jnp.pi + jnp.arctan2(x * radius - up * h, up * radius + x * h)
 
 
-def _drawn_path(d, b, swivel, radius, count):
+def _drawn_path(d, b, swivel, radius, count, axis=None):
     """The arc on the pulley, then straight to the platform."""
+    if axis is not None:
+        local = _drawn_path(jnp.zeros_like(d), _along_axis(b - d, axis), swivel, radius, count)
+        return d[:, None] + jnp.sum(local[..., None] * _frames(axis)[:, None], axis=-2)
     radius = jnp.broadcast_to(radius, (d.shape[0],))
     zero = jnp.zeros_like(swivel)
     s = jnp.stack([jnp.cos(swivel), jnp.sin(swivel), zero], axis=1)
@@ -236,6 +250,35 @@ def _drawn_path(d, b, swivel, radius, count):
     n = jnp.cos(angle)[..., None] * s + jnp.sin(angle)[..., None] * z
     arc = d + radius[:, None] * (s + n)
     return jnp.concatenate([arc, b[None]]).transpose(1, 0, 2)
+
+
+def _frames(axis) -> Float[Array, "k 3 3"]:
+    """The world's axes, as rows, turned the shortest way with the vertical to each axis (k, 3): the
+    half turn about x where an axis points down."""
+    a = jnp.atleast_2d(axis)
+    x, y, z = (a / jnp.sqrt(jnp.sum(a * a, axis=1, keepdims=True))).T
+    down = 1.0 + z < 1e-12
+    share = 1.0 / jnp.where(down, 1.0, 1.0 + z)
+    first = jnp.stack([1.0 - x * x * share, -x * y * share, -x], axis=1)
+    second = jnp.stack([-x * y * share, 1.0 - y * y * share, -y], axis=1)
+    second = jnp.where(down[:, None], jnp.array([0.0, -1.0, 0.0]), second)
+    first = jnp.where(down[:, None], jnp.array([1.0, 0.0, 0.0]), first)
+    return jnp.stack([first, second, jnp.stack([x, y, z], axis=1)], axis=1)
+
+
+def _along_axis(delta, axis):
+    """Vectors (n, 3) in axes whose third is that of their pulley."""
+    return delta if axis is None else jnp.sum(_frames(axis) * delta[:, None, :], axis=2)
+
+
+def _check_axis(axis, n: int) -> None:
+    if axis is None:
+        return
+    require_shape("axis", axis, (3,), (n, 3))
+    values = known_values(axis)
+    if values is not None:
+        somewhere = bool(np.all(np.linalg.norm(np.atleast_2d(values), axis=1) > 0.0))
+        require(somewhere, "axis", values, "a direction, not zero")
 
 
 def _check_points(points: Reference) -> int:

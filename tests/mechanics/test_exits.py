@@ -1,0 +1,49 @@
+"""Pulleys whose axis is not vertical: a turned frame sees the same lengths."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cordax.math import rotations
+from cordax.mechanics.exits import PulleyExit, SwivelPulleyExit
+
+POINTS = np.array([[0.0, 0.0, 2.0], [0.3, -0.2, 1.8]])
+ENDS = np.array([[1.0, 0.4, 0.5], [-0.7, 0.9, 0.2]])
+TURNS = [np.array([0.4, -0.3, 0.9]), np.array([0.0, 0.5 * np.pi, 0.0]), np.array([np.pi, 0.0, 0.0])]
+
+
+def of(kind, points, axis=None):
+    more = {} if kind is PulleyExit else {"pulley_inertia": 0.01}
+    return kind(points, np.array([0.05, 0.08]), axis=axis, **more)
+
+
+@pytest.mark.parametrize("turn", TURNS)
+@pytest.mark.parametrize("kind", [PulleyExit, SwivelPulleyExit])
+def test_a_turned_frame_sees_the_same_lengths(kind, turn):
+    R = np.asarray(rotations.exponential_matrix(jnp.asarray(turn)))
+    upright, turned = of(kind, POINTS), of(kind, POINTS @ R.T, axis=R[:, 2])
+    t, rate = jnp.zeros(()), np.array([[0.3, -0.1, 0.2], [0.1, 0.5, -0.4]])
+    y, y_rate = upright.start(t, ENDS, rate)
+    z, z_rate = turned.start(t, ENDS @ R.T, rate @ R.T)
+    found = turned.length(t, ENDS @ R.T, z)
+    np.testing.assert_allclose(found, upright.length(t, ENDS, y), rtol=1e-13)
+    np.testing.assert_allclose(z_rate, y_rate, atol=1e-13)
+    reach = turned.reach(t, ENDS @ R.T, z), upright.reach(t, ENDS, y)
+    np.testing.assert_allclose(*reach, rtol=1e-12)
+    pull = lambda exits, b, y: jax.grad(lambda b: jnp.sum(exits.length(t, b, y)))(jnp.asarray(b))
+    np.testing.assert_allclose(
+        pull(turned, ENDS @ R.T, z), pull(upright, ENDS, y) @ R.T, atol=1e-13
+    )
+    # what is drawn is the cable, and turns with the frame
+    drawn = np.asarray(turned.path(t, ENDS @ R.T, z, 200))
+    np.testing.assert_allclose(drawn, upright.path(t, ENDS, y, 200) @ R.T, atol=1e-12)
+    long = np.sum(np.linalg.norm(np.diff(drawn, axis=1), axis=2), axis=1)
+    np.testing.assert_allclose(long, found, rtol=1e-5)
+
+
+def test_an_axis_is_a_direction():
+    with pytest.raises(ValueError, match=r"axis: got .* expected a direction, not zero"):
+        of(PulleyExit, POINTS, axis=np.zeros(3))
+    with pytest.raises(ValueError, match=r"axis: got shape \(3, 3\), expected shape \(3,\) or"):
+        of(PulleyExit, POINTS, axis=np.eye(3))
