@@ -20,8 +20,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .linalg import matmul, matvec, vecmat
 
-#: rows of A and C up to which the active set is found by sweeps; `benchmarks/qp.py`
-SMALL = 40
+#: rows of A and C up to which the active set is found by sweeps: 2 microseconds against 200 for 5
+#: equations and 6 bounds, 4 against 850 for 6 and 8, 150 against 1300 for 20 and 40
+#: (`benchmarks/qp.py`)
+SMALL = 60
 
 SOLVED, INFEASIBLE, UNFINISHED, NOT_CONVEX = range(4)
 
