@@ -1,5 +1,7 @@
 """States at rest."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from ..consistency import POSITION_TOLERANCE
 from ..mechanics import State, System
 from ..mechanics.constraints import constraint_force
 from .balance import Balance
+from .continuation import follow
 from .search import EXHAUSTED, FOUND, STUCK, Search, search
 
 _UNMET, _PUSHED = 4, 5
@@ -71,6 +74,7 @@ def equilibrium(
     max_steps: int = 500,
     stable: bool = True,
     full: bool = False,
+    load: Callable[[float], System] | None = None,
 ):
     """A configuration at rest in which all forces balance under constant inputs `u`, shape (n_u,),
     those of constraints included: a `State`, or with `full` an `Equilibrium`.
@@ -79,6 +83,11 @@ def equilibrium(
     saddles on the way are left, unless `stable` is False: then the nearest balance will do, an
     upright pendulum for instance. Directions that nothing holds (a free trolley) stay as they are.
     `tolerance`: largest correction left, relative to the largest coordinate.
+
+    Where a guess is too poor, or a machine has several states at rest and one is meant that
+    belongs to a lighter load, `load` leads there: a function from 0 (easy) to 1 (all of it) to the
+    machine, such as `lambda s: eqx.tree_at(lambda m: m.gravity, rod, 9.81 * s)`. Not inside of
+    `jit`.
 
     Differentiable with respect to the machine and the inputs, without motion along neutral
     directions. Raises if nothing is found, unless `full`."""
@@ -90,9 +99,16 @@ def equilibrium(
     require_shape("u", u, (system.n_u,))
     q = as_float_array(start.q)
     require_shape("guess", q, (system.n_q,))
-    given = (system, u, q, as_float_array(t), as_float_array(tolerance), max_steps, stable)
-    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves(given))
-    rest = (_inside if traced else _at_once)(*given)
+    options = (as_float_array(t), as_float_array(tolerance), max_steps, stable)
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, u, q, options)))
+    if load is not None:
+        require(callable(load), "load", load, "a function from a number between 0 and 1")
+        require(not traced, "load", "a call inside of jit or grad", "numbers, to follow the load")
+        part, reached = follow(load, lambda machine, q: _at_once(machine, u, q, *options), q)
+        if not bool(part.found) and not full:
+            raise RuntimeError(f"{_explain(system, part)}; this at {reached:.3g} of the load")
+        q = part.state.q
+    rest = (_inside if traced else _at_once)(system, u, q, *options)
     if full:
         return rest
     code = known_values(rest.code)
