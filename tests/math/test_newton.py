@@ -14,7 +14,7 @@ def residual(x, args):
 
 
 def root(args, x0=(1.0, 0.5), max_iterations=20):
-    return newton(residual, jnp.asarray(x0), args, tolerance=1e-12, max_iterations=max_iterations)
+    return newton(residual, jnp.asarray(x0), args, tolerance=1e-15, max_iterations=max_iterations)
 
 
 jitted = jax.jit(root)
@@ -37,6 +37,34 @@ def test_derivative_is_that_of_the_implicit_function(mode):
     for i, e in enumerate(np.eye(2)):
         central = (jitted(ARGS + h * e)[0] - jitted(ARGS - h * e)[0]) / (2 * h)
         np.testing.assert_allclose(slope[:, i], central, rtol=1e-7)
+
+
+def test_what_the_residual_closes_over_has_derivatives():
+    def closed(p):
+        x, _ = newton(
+            lambda x, _: residual(x, p),
+            jnp.array([1.0, 0.5]),
+            (),
+            tolerance=1e-15,
+            max_iterations=20,
+        )
+        return x
+
+    direct = jax.jit(jax.jacrev(lambda p: root(p)[0]))(ARGS)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(closed))(ARGS), direct, rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(closed))(ARGS), direct, rtol=1e-12)
+
+
+def test_a_radius_tames_a_start_where_the_jacobian_misleads():
+    """arctan: Newton's method diverges from 3 on; the derivative at the root is 1."""
+    flat = lambda x, a: jnp.arctan(x) - a
+    start, a = jnp.array([20.0]), jnp.asarray(0.0)
+    options = {"tolerance": 1e-12, "max_iterations": 40}
+    assert not bool(newton(flat, start, a, **options)[1])
+    size = lambda x, dx: jnp.max(jnp.abs(dx))
+    x, converged = newton(flat, start, a, measure=size, radius=2.0, **options)
+    assert bool(converged)
+    np.testing.assert_allclose(x, 0.0, atol=1e-12)
 
 
 def test_the_start_carries_no_derivative():

@@ -33,7 +33,7 @@ def run_rod(
     damping: float = 0.0,
     force: float = 0.0,
     frequency: float = 1.0,
-    integrator: str = "implicit_midpoint",
+    integrator: str = "generalised_alpha",
     dt: float = 2e-3,
     duration: float = 2.0,
     save_every: int = 5,

@@ -5,9 +5,18 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from .linalg import solve
+
+#: corrections that shrink faster than this keep the Jacobian they were computed with
+FAST = 0.1
+#: corrections with an old Jacobian that shrink no faster than this are thrown away
+USELESS = 0.5
+#: a radius below this share of the first correction says nothing: the motion starts from rest
+BLIND = 1e-3
 
 
 class Correction(NamedTuple):
@@ -18,52 +27,141 @@ class Correction(NamedTuple):
     apply: Any
 
 
-def newton(residual, x0, args, *, tolerance, max_iterations: int, correction=None):
+def newton(
+    residual,
+    x0,
+    args,
+    *,
+    tolerance,
+    max_iterations: int,
+    correction=None,
+    measure=None,
+    radius=None,
+):
     """Solve `residual(x, args) = 0` from `x0` and return `(x, converged)`.
 
     **Arguments:** `residual`: returns shape (n,); `x0`: shape (n,), not differentiated; `args`: a
-    pytree holding everything the solution depends on; `tolerance`: on the largest entry of the
-    correction relative to `1 + max|x|`; `max_iterations`: at most this many; `correction`: a
-    `Correction`; by default the residual is differentiated, with one evaluation for value and
-    Jacobian, and solved densely.
+    pytree holding everything the solution depends on; `tolerance`: on the error that is left,
+    estimated from the last correction and how fast corrections shrink, in units of `measure`;
+    `max_iterations`: at most this many; `correction`: a `Correction`; by default the residual is
+    differentiated and solved densely; `measure(x, dx)`: the size of a correction, by default its
+    largest entry relative to `1 + max|x|`; `radius`: how far, in units of `measure`, a correction
+    is trusted at first, unlimited by default.
 
-    The iteration runs on stopped gradients; one further correction with the last Jacobian, frozen,
-    carries the derivative of the implicit function in both modes, without going through the
-    iterations. It also polishes the value. Second derivatives do not come out right: the Jacobian
-    is frozen."""
-    stopped = jax.tree.map(lax.stop_gradient, eqx.filter(args, eqx.is_array))
-    frozen = eqx.combine(stopped, eqx.filter(args, eqx.is_array, inverse=True))
+    A Jacobian is kept as long as corrections shrink tenfold. Corrections longer than the radius are
+    cut back to it; it doubles while they become shorter and halves when they do not. Where forces
+    are stiff, a first guess is far off in forces, the linearisation there may be indefinite, and
+    its correction would throw the iteration away. A search for a smaller residual does not help:
+    along the curved valley of a stiff energy the residual of a good correction grows before it
+    falls.
 
-    def linear(x):
-        """The Jacobian at x, its arrays only, and the residual."""
-        if correction is not None:
-            return correction.linearise(x, frozen), residual(x, frozen)
-        twice = lambda x: (residual(x, frozen),) * 2
-        return jax.jacfwd(twice, has_aux=True)(x)
+    The derivative is that of the implicit function in both modes, with the Jacobian at the solution
+    and without going through the iterations. Second derivatives do not come out right: that
+    Jacobian is not differentiated."""
+    arrays, static = eqx.partition(args, eqx.is_array)
+    measure = _relative if measure is None else measure
+    radius = jnp.asarray(jnp.inf if radius is None else radius, x0.dtype)
+    tolerance = jnp.asarray(tolerance, x0.dtype)
+    x0 = lax.stop_gradient(x0)
+    shell = None  # of the Jacobian: what is no array
+
+    def equations(x, arrays):
+        return residual(x, eqx.combine(arrays, static))
+
+    def jacobian(x, arrays):
+        nonlocal shell
+        if correction is None:
+            return jax.jacfwd(equations)(x, arrays)
+        filled, shell = eqx.partition(
+            correction.linearise(x, eqx.combine(arrays, static)), eqx.is_array
+        )
+        return filled
 
     def apply(A, r):
-        return solve(A, r) if correction is None else correction.apply(A, r)
+        return solve(A, r) if correction is None else correction.apply(eqx.combine(A, shell), r)
 
-    shape = eqx.filter_eval_shape(lambda x: linear(x)[0], x0)
-    is_shape = lambda x: isinstance(x, jax.ShapeDtypeStruct)
-    static = eqx.filter(shape, is_shape, inverse=True)
-    zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), eqx.filter(shape, is_shape))
+    # also what the functions close over, a controller's numbers, has derivatives
+    equations_of, seen = jax.closure_convert(equations, x0, arrays)
+    jacobian_of, more = jax.closure_convert(jacobian, x0, arrays)
 
-    def correct(carry):
-        x, _, _, i = carry
-        A, r = linear(x)
+    @jax.custom_jvp
+    def root(x0, known, more, tolerance, radius):
+        arrays, seen = known
+        residual = lambda x: equations_of(x, arrays, *seen)
+        linear = lambda x: jacobian_of(x, arrays, *more)
+        return _iterate(residual, linear, apply, measure, x0, tolerance, radius, max_iterations)
+
+    def derivative(primals, tangents):
+        x, converged = root(*primals)
+        _, known, more, *_ = primals
+        is_zero = lambda t: isinstance(t, SymbolicZero)
+        moving = jax.tree.map(lambda t: not is_zero(t), tangents[1], is_leaf=is_zero)
+        moved, still = eqx.partition(known, moving)
+        rates = jax.tree.map(lambda t: None if is_zero(t) else t, tangents[1], is_leaf=is_zero)
+
+        def along(moved):
+            arrays, seen = eqx.combine(moved, still)
+            return equations_of(x, arrays, *seen)
+
+        pushed = jax.jvp(along, (moved,), (rates,))[1]
+        dx = -apply(lax.stop_gradient(jacobian_of(x, known[0], *more)), pushed)
+        return (x, converged), (dx, np.zeros((), jax.dtypes.float0))
+
+    root.defjvp(derivative, symbolic_zeros=True)
+    return root(x0, (arrays, seen), more, *lax.stop_gradient((tolerance, radius)))
+
+
+class _Progress(NamedTuple):
+    x: Any
+    A: Any  # arrays of the Jacobian
+    stale: Any  # whether it must be renewed
+    last: Any  # size of the correction before, as applied
+    whole: Any  # and before it was cut
+    radius: Any
+    iterations: Any
+    done: Any
+    failed: Any
+
+
+def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_iterations):
+    zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(linear, x0))
+
+    def correct(now: _Progress) -> _Progress:
+        r = residual(now.x)
+        A = lax.cond(now.stale, lambda: linear(now.x), lambda: now.A)
         dx = apply(A, r)
-        size = jnp.max(jnp.abs(dx)) / (1.0 + jnp.max(jnp.abs(x)))
-        return x - dx, eqx.filter(A, eqx.is_array), size, i + 1
+        size = measure(now.x, dx)
+        rate = size / jnp.where(now.last > 0, now.last, size)
+        first = now.iterations == 0
+        radius = jnp.where(first & (now.radius < BLIND * size), size, now.radius)
+        long = size > radius
+        slow = ~(rate <= FAST)
+        useless = ~now.stale & ~(rate <= USELESS)
+        share = jnp.where(useless, 0.0, jnp.where(long, radius / size, 1.0))
+        worse = (size > now.whole) & ~first
+        shorter, longer = jnp.maximum(0.5 * radius, 0.25 * radius0), 2.0 * radius
+        return _Progress(
+            now.x - share * dx,
+            A,
+            # a fresh Jacobian is kept at least once
+            long | useless | (slow & ~now.stale),
+            jnp.where(useless, now.last, share * size),
+            size,
+            jnp.where(long, jnp.where(worse, shorter, longer), radius),
+            now.iterations + 1,
+            ~long & (size * jnp.minimum(rate, 1.0) <= tolerance),
+            ~jnp.isfinite(size),
+        )
 
-    def unfinished(carry):
-        *_, size, i = carry
-        # a NaN correction compares false and ends the loop
-        return (size > tolerance) & (i < max_iterations)
+    def unfinished(now: _Progress):
+        return ~now.done & ~now.failed & (now.iterations < max_iterations)
 
-    x = lax.stop_gradient(x0)
-    start = (x, zeros, jnp.asarray(jnp.inf, x.dtype), jnp.asarray(0))
-    x, A, size, _ = lax.stop_gradient(lax.while_loop(unfinished, correct, start))
-    # A belongs to the point before the last correction, which was below the tolerance
-    A = eqx.combine(A, static)
-    return x - apply(A, residual(x, args)), size <= tolerance
+    no = jnp.asarray(False)
+    none = jnp.zeros_like(radius0)
+    start = _Progress(x0, zeros, ~no, none, none, radius0, jnp.asarray(0), no, no)
+    end = lax.while_loop(unfinished, correct, start)
+    return end.x, end.done
+
+
+def _relative(x, dx):
+    return jnp.max(jnp.abs(dx)) / (1.0 + jnp.max(jnp.abs(x)))

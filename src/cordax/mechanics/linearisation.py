@@ -97,7 +97,9 @@ class ComplementSolver(eqx.Module):
     def __init__(self, solver: ImplicitSolver, jacobian, rows=None):
         self.solve = solver
         self.rows = jacobian if rows is None else rows
-        self.columns = materialise(jax.vmap(solver, out_axes=1)(jacobian))
+        none = jacobian.shape[0] == 0
+        columns = jacobian.T if none else jax.vmap(solver, out_axes=1)(jacobian)
+        self.columns = materialise(columns)
         self.complement = materialise(matmul(self.rows, self.columns))
 
     def __call__(self, b, c) -> tuple[Vector, Rows]:
