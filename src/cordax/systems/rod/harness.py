@@ -10,6 +10,7 @@ import numpy as np
 from ..._checks import require
 from ...mechanics import Scene, State, System
 from ...mechanics.constraints import ConstraintTerms
+from .linearisation import HarnessLinearisation
 from .spline_rod import SplineRod
 
 Side = Literal["left", "right"]
@@ -84,6 +85,17 @@ class Harness(System):
         inputs = self.parts(u, [rod.n_u for rod in self.rods])
         each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
         return jnp.concatenate([rod.force(t, a, b, c) for rod, a, b, c in each])
+
+    def momentum(self, q, v):
+        each = zip(self.rods, self.parts(q), self.parts(v), strict=True)
+        return jnp.concatenate([rod.momentum(a, b) for rod, a, b in each])
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        """Chain by chain: masses are constant and joints linear, so that accelerations and
+        multipliers add nothing."""
+        inputs = self.parts(u, [rod.n_u for rod in self.rods])
+        each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
+        return HarnessLinearisation(tuple(rod.linearise(t, a, b, c) for rod, a, b, c in each))
 
     def _end(self, t, parts, rod: int, side: Side):
         """Position, tangent and angle of an end, shape (7,)."""

@@ -110,3 +110,42 @@ def _held(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
     own = np.zeros((layout.n, 16, 16))
     own[:, range(4), range(4)] = 1.0 - free
     return touched[:, :, None] * touched[:, None, :], own
+
+
+class HarnessLinearisation(Linearisation):
+    """Rods side by side: every one keeps its own chain, and joints are left to the complement of
+    the constraints."""
+
+    parts: tuple[Linearisation, ...]
+
+    @property
+    def f(self):
+        return jnp.concatenate([part.f for part in self.parts])
+
+    @property
+    def exact(self):
+        return all(part.exact for part in self.parts)
+
+    def stiffness(self, x):
+        return self._each(lambda part, x: part.stiffness(x), x)
+
+    def inertia(self, x):
+        return self._each(lambda part, x: part.inertia(x), x)
+
+    def factorise(self, h, h2):
+        return tuple(part.factorise(h, h2) for part in self.parts)
+
+    def implicit_solve(self, factor, h, h2, b):
+        each = zip(self.parts, factor, self._split(b), strict=True)
+        return jnp.concatenate([p.implicit_solve(f, h, h2, x) for p, f, x in each])
+
+    def matrices(self):
+        every = zip(*(part.matrices() for part in self.parts), strict=True)
+        return tuple(jax.scipy.linalg.block_diag(*blocks) for blocks in every)
+
+    def _split(self, x):
+        return jnp.split(x, np.cumsum([part.f.shape[0] for part in self.parts])[:-1])
+
+    def _each(self, apply, x):
+        each = zip(self.parts, self._split(x), strict=True)
+        return jnp.concatenate([apply(part, x) for part, x in each])
