@@ -110,3 +110,41 @@ def test_several_chunks_with_options_that_are_numpy_arrays(machine):
     assert bool(jnp.all(together.succeeded))
     alone = simulate(machine(mass=2.0), **options)
     np.testing.assert_allclose(together.q[-1], alone.q, rtol=1e-12)
+
+
+# --- compiled once ------------------------------------------------------------------------------
+
+SCALE = 1.0
+
+
+def test_a_lambda_compiles_once(monkeypatch):
+    """Written anew it is the same function while what it refers to is; and another one if not."""
+    traced = []
+
+    class Counted(Pendulum):
+        def __check_init__(self):
+            traced.append(1)
+
+    start = State(jnp.ones(1), jnp.zeros(1))
+    go = lambda length: simulate_batch(
+        lambda mass: (Counted(mass=mass, length=length * SCALE), start), np.ones(3), **OPTIONS
+    )
+    first = go(1.0)
+    count = len(traced)
+    assert count > 0
+    np.testing.assert_array_equal(go(1.0).q, first.q)
+    assert len(traced) == count
+    assert np.any(go(1.5).q != first.q) and len(traced) > count
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    assert np.any(go(1.0).q != first.q)
+
+
+def test_what_a_function_refers_to_may_change():
+    lengths = [1.0]
+    go = lambda: simulate_batch(lambda m: Pendulum(mass=m, length=lengths[0]), ONES, **OPTIONS)
+    first = go()
+    lengths[0] = 2.0
+    assert np.any(go().q != first.q)
+
+
+ONES = np.ones(2)

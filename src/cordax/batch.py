@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._checks import require
+from ._closures import same_if_equal
 from .experiment import Experiment
 from .mechanics import System
 from .simulate import simulate
@@ -42,6 +43,7 @@ def simulate_batch(
 
     Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members
     differ)."""
+    build = same_if_equal(build)  # a lambda is a new function each time
     leaves = jax.tree.leaves(parameters)
     require(
         len(leaves) > 0 and all(jnp.ndim(x) >= 1 for x in leaves),
