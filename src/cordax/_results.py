@@ -19,6 +19,7 @@ class Code(enum.IntEnum):
     CONSTRAINT_DRIFT = 4
     SINGULAR_CONSTRAINTS = 5
     QP_INFEASIBLE = 6
+    ACCURACY_NOT_REACHED = 7
 
 
 GOOD = Code.SUCCESSFUL
@@ -65,6 +66,10 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
     singular_constraints = (
         "The constraint Jacobian lost rank. Remove redundant constraints or use a formulation "
         "that accepts them: cordax.Penalty or cordax.UdwadiaKalaba."
+    )
+    accuracy_not_reached = (
+        "The wanted accuracy was not reached within the number of steps allowed between two "
+        "instants. Try a smaller dt, a larger accuracy, or an integrator that suits the machine."
     )
     qp_infeasible = (
         "No cable tensions within the bounds produce the wanted force. Relax the tension bounds "

@@ -252,7 +252,9 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int, count=None):
         run, unprepared, t, states, u, records, end.alarms, status, rows
     )
     events = run.integrator.events(end.inner)
-    trajectory = eqx.tree_at(lambda x: x.events, trajectory, events, is_leaf=_is_none)
+    statistics = run.integrator.statistics(end.inner)
+    found = lambda x: (x.events, x.statistics)
+    trajectory = eqx.tree_at(found, trajectory, (events, statistics), is_leaf=_is_unset)
     return trajectory, end._replace(state=last, status=status)
 
 
@@ -271,7 +273,7 @@ def _judge_controller(run: Run, dt, last: State, status):
     return jax.lax.cond(unsolved, look, lambda: code.astype(jnp.int32)), failure
 
 
-_is_none = lambda x: x is None
+_is_unset = lambda x: x is None or (isinstance(x, dict) and not x)
 
 
 def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):

@@ -21,7 +21,7 @@ from .engine import Run, advance
 from .experiment import Experiment
 from .formulations import BY_NAME as FORMULATIONS
 from .formulations import Dynamics, Formulation
-from .integrators import BY_NAME, Integrator
+from .integrators import BY_NAME, Adaptive, Integrator
 from .loops import ADJOINTS
 from .mechanics import Controller, State, System, as_controller
 from .stored import join
@@ -47,6 +47,7 @@ def simulate(
     integrator: Integrator | str | None = None,
     formulation: Formulation | None = None,
     control: Any = None,
+    accuracy: float | None = None,
     t0: float = 0.0,
     save_every: int = 1,
     adjoint: Adjoint = "scan",
@@ -66,6 +67,11 @@ def simulate(
     - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step
       tried, and saves are `save_every * dt` apart.
     - `integrator`: an integrator or its name; the machine's default if not given.
+    - `accuracy`: error allowed in a step, relative to 1 + |x|, in every coordinate and velocity
+      [SI]. Steps are then as long as it allows and `dt`, the largest of them, is the distance of
+      the instants that `save_every` counts and controllers are sampled at; a step without
+      solution is repeated smaller (`cordax.Adaptive`). In batches without reverse mode take
+      `adjoint="forward"`.
     - `formulation`: how constraints are treated; if not given `Minimal()` for machines without
       them, `Index3()` for integrators that solve them, else `Baumgarte()`.
     - `control`: a `Controller`, a function `(t, state) -> u`, constant inputs of shape (n_u,), or
@@ -101,6 +107,9 @@ def simulate(
     state = machine.default_state() if state0 is None else state0
     require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
     integrator = _resolve_integrator(integrator, machine)
+    if accuracy is not None:
+        traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, state, control)))
+        integrator = Adaptive(integrator, accuracy, reverse=traced and adjoint != "forward")
     formulation = _default_formulation(machine, integrator) if formulation is None else formulation
     _check_precision(machine, state)
     warn_if_single(state.q.dtype, type(machine).__name__)

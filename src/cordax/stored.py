@@ -100,6 +100,7 @@ def join(parts: list[Trajectory]) -> Trajectory:
         failure,
         last.system,
         _all_events(parts),
+        _sums([p.statistics for p in parts]),
     )
 
 
@@ -140,6 +141,10 @@ def pieces_together(parts: list[Trajectory], counts: list[int]) -> Trajectory:
     arrays, seen = jax.device_put((arrays, seen))
     where = lambda p: (*which(p), p.warnings)
     return eqx.tree_at(where, last, (*arrays, seen), is_leaf=lambda x: x is arrays)
+
+
+def _sums(counts: list[dict]) -> dict:
+    return {name: sum(c.get(name, 0) for c in counts) for name in counts[-1]}
 
 
 def _all_events(parts: list[Trajectory]):

@@ -5,7 +5,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from . import _stored
 from ._results import RESULTS
@@ -22,7 +22,7 @@ class Trajectory(eqx.Module):
     the time [s] of the first step at which each named condition of the machine held, inf if never;
     `result` how the run ended and `failure_time` [s] the end of the step at which it failed (inf if
     it did not; later states repeat the last good one); `events` what happened between steps, where
-    the integrator looks."""
+    the integrator looks; `statistics` numbers of steps taken and refused, with `accuracy`."""
 
     t: Float[Array, " k"]
     q: Float[Array, "k n_q"]
@@ -36,6 +36,7 @@ class Trajectory(eqx.Module):
     failure_time: Float[Array, ""]
     system: System | None
     events: Events | None = None
+    statistics: dict[str, Int[Array, ""]] = eqx.field(default_factory=dict)
 
     def __getitem__(self, name: str):
         """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` +
@@ -138,6 +139,7 @@ class Trajectory(eqx.Module):
         arrays: dict = {f: np.asarray(getattr(self, f)) for f in _stored.ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
         arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
+        arrays |= {f"statistics/{name}": np.asarray(x) for name, x in self.statistics.items()}
         if self.events is not None:
             arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in _stored.EVENTS}
         codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
@@ -174,6 +176,7 @@ class Trajectory(eqx.Module):
             result=result,
             system=system,
             events=Events(**events) if events else None,
+            statistics=read("statistics/"),
         )
 
     def _known_system(self, what: str) -> System:

@@ -10,6 +10,8 @@ import pytest
 import cordax
 from cordax import RESULTS, Diffrax, State, simulate
 from cordax.systems import Oscillator
+from hung_ball import Ball
+from machines import FreeBody
 
 START = State(np.array([1.0]), np.array([0.5]))
 K = 4.0
@@ -96,3 +98,16 @@ def test_symplectic_solvers_refuse_adaptive_steps():
     method = Diffrax(diffrax.LeapfrogMidpoint(), diffrax.PIDController(rtol=1e-6, atol=1e-6))
     with pytest.raises(ValueError, match=r"LeapfrogMidpoint.*constant step.*PIDController"):
         simulate(Oscillator(), integrator=method, **OPTIONS)
+
+
+def test_projections_are_refused(adaptive):
+    ball = Ball()
+    with pytest.raises(ValueError, match=r"formulation: got Projected, expected .*Diffrax"):
+        simulate(ball, integrator=adaptive, formulation=cordax.Projected(), **OPTIONS)
+
+
+def test_quaternions_are_unit(adaptive):
+    """A free body at a coarse tolerance, which lets their length drift."""
+    loose = Diffrax(diffrax.Tsit5(), diffrax.PIDController(rtol=1e-3, atol=1e-3))
+    run = simulate(FreeBody(), integrator=loose, dt=0.5, duration=5.0)
+    np.testing.assert_allclose(np.sum(np.asarray(run.q) ** 2, axis=1), 1.0, atol=1e-14)

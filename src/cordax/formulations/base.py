@@ -15,6 +15,8 @@ class Formulation(eqx.Module):
 
     #: whether the constraints are left to the integrator as they stand
     keeps_constraints: ClassVar[bool] = False
+    #: whether `project` moves a state after each step
+    projects: ClassVar[bool] = False
     #: whether rows of the constraints can be switched off (a field `active`)
     switches_rows: ClassVar[bool] = False
 

@@ -21,6 +21,7 @@ class Projected(Constrained):
 
     inner: Constrained = eqx.field(default_factory=lambda: Baumgarte(0.0, 0.0))
     iterations: int = eqx.field(static=True, default=2)
+    projects = True
 
     def __check_init__(self):
         require(self.iterations >= 1, "iterations", self.iterations, "a whole number >= 1")

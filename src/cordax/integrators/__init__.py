@@ -1,5 +1,6 @@
 """One step in time; one file per method."""
 
+from .adaptive import Adaptive
 from .base import Integrator
 from .diffrax import Diffrax
 from .events import Events
@@ -33,6 +34,7 @@ BY_NAME: dict[str, type[Integrator]] = {
 __all__ = [
     "BY_NAME",
     "RK4",
+    "Adaptive",
     "Diffrax",
     "Events",
     "ExplicitEuler",

@@ -46,6 +46,8 @@ class Integrator(eqx.Module):
     needs_separable: ClassVar[bool] = False
     #: whether a step needs nothing but the state: `init` returns ()
     self_starting: ClassVar[bool] = True
+    #: whether each step may be of another size: what is carried does not belong to one size
+    new_steps: ClassVar[bool] = True
     #: whether one-sided constraints may be open at the start
     lets_go: ClassVar[bool] = False
 
@@ -92,6 +94,10 @@ class Integrator(eqx.Module):
     def violation(self, dynamics: Dynamics, record, t, q) -> Float[Array, " m"]:
         """Constraint errors of a stored state, shape (m,)."""
         return dynamics.system.constraint(t, q)
+
+    def statistics(self, carry) -> dict[str, Int[Array, ""]]:
+        """How much work a run was, by name, where the method counts it."""
+        return {}
 
     def events(self, carry) -> Any:
         """What happened between steps, if the method looks for it; None otherwise."""

@@ -2,8 +2,10 @@
 
 import diffrax
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
+from .._checks import require
 from .base import Integrator
 
 
@@ -21,9 +23,13 @@ class Diffrax(Integrator):
     max_steps: int = eqx.field(static=True, default=1_000_000)
 
     explicit = False
+    new_steps = False
 
     def check(self, dynamics):
         super().check(dynamics)
+        given = type(dynamics.formulation).__name__
+        steps = not dynamics.formulation.projects
+        require(steps, "formulation", given, "one without projection after steps, with Diffrax")
         symplectic = (diffrax.SemiImplicitEuler, diffrax.LeapfrogMidpoint, diffrax.ReversibleHeun)
         if isinstance(self.solver, symplectic) and not isinstance(
             self.controller, diffrax.ConstantStepSize
@@ -39,7 +45,7 @@ class Diffrax(Integrator):
 
         def field(t, y, args):
             dynamics, u = args
-            q, v = y
+            q, v = dynamics.normalise(y[0]), y[1]
             return dynamics.rate(q, v), dynamics.acceleration(t, q, v, u(t, q, v))
 
         solution = diffrax.diffeqsolve(
@@ -57,5 +63,6 @@ class Diffrax(Integrator):
             throw=False,
         )
         assert solution.ys is not None
-        finite = [jnp.all(jnp.isfinite(y), axis=-1) for y in solution.ys]
-        return solution.ys, finite[0] & finite[1], solution.result
+        q, v = jax.vmap(dynamics.normalise)(solution.ys[0]), solution.ys[1]
+        finite = [jnp.all(jnp.isfinite(y), axis=-1) for y in (q, v)]
+        return (q, v), finite[0] & finite[1], solution.result

@@ -78,6 +78,7 @@ class Unilateral(Integrator):
 
     order = 1
     explicit = True
+    new_steps = False
     self_starting = False
     lets_go = True
 

@@ -19,6 +19,7 @@ class Zhai(Integrator):
 
     order = 2
     explicit = True
+    new_steps = False
     self_starting = False
     oscillator_limit = 2.0
 

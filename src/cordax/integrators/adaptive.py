@@ -1,0 +1,152 @@
+"""Steps that adapt to a wanted accuracy."""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._checks import require, require_positive
+from .._precision import float_field
+from .._results import GOOD, Code, code_unless
+from ..math.shield import close, shield
+from ..mechanics import State
+from .base import Integrator, Step
+
+#: by how much a step may shrink or grow at once, and how far below the allowed error it aims
+_SHRINK, _GROW, _AIM = 0.2, 4.0, 0.9
+#: what becomes of a step that had no solution
+_UNSOLVED = 0.25
+
+
+class _Way(NamedTuple):
+    """Where a step has got to: time, what is left of it [s], state, what the method carries, the
+    next part to try [s], and how many parts were taken and refused."""
+
+    t: Array
+    left: Array
+    state: State
+    inner: Any
+    h: Array
+    taken: Array
+    refused: Array
+    tries: Array
+
+
+class Adaptive(Integrator):
+    """A one-step method, `inner`, in parts of a step that are as long as `accuracy` allows.
+
+    Each part is taken once whole and once in two halves. The difference tells the error of the
+    halves, which must stay below `accuracy` (1 + |x|) in every coordinate and velocity; the halves
+    are kept. A part whose error is larger, or that has no solution, is repeated smaller. A step is
+    cut into at most `tries` parts, refused ones included; then the run ends with
+    `accuracy_not_reached`. The lengths of the parts carry no derivatives.
+
+    `simulate(..., accuracy=...)` makes one. `reverse`: whether reverse mode must be possible; the
+    parts are then computed a second time in the backward pass."""
+
+    inner: Integrator
+    accuracy: Float[Array, ""] = float_field(default=1e-6)
+    tries: int = eqx.field(static=True, default=1000)
+    reverse: bool = eqx.field(static=True, default=False)
+
+    explicit = False
+    self_starting = False
+
+    def __check_init__(self):
+        require_positive("accuracy", self.accuracy)
+        require(self.tries >= 1, "tries", self.tries, "a whole number >= 1")
+
+    @property
+    def order(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inner.order
+
+    @property
+    def solves_constraints(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inner.solves_constraints
+
+    def check(self, dynamics):
+        self.inner.check(dynamics)
+        one_step = self.inner.new_steps
+        require(one_step, "accuracy", type(self.inner).__name__, "a method whose steps may change")
+
+    def init(self, dynamics, t, dt, state, u):
+        none = jnp.int32(0)
+        return self.inner.init(dynamics, t, dt, state, u), jnp.asarray(dt), none, none
+
+    def step(self, dynamics, t, dt, state, u, carry):
+        go = eqx.filter_checkpoint(Adaptive._go) if self.reverse else Adaptive._go
+        way = go(self, dynamics, t, dt, state, u, carry)
+        code = code_unless(way.left <= 0, Code.ACCURACY_NOT_REACHED)
+        return Step(way.state, (way.inner, way.h, way.taken, way.refused), code)
+
+    def _go(self, dynamics, t, dt, state, u, carry) -> _Way:
+        inner, h, taken, refused = carry
+        way = _Way(t, dt, state, inner, h, taken, refused, jnp.int32(0))
+        go = lambda way: self._part(dynamics, dt, u, way)
+        if not self.reverse:
+            more = lambda way: (way.left > 0) & (way.tries < self.tries)
+            return lax.while_loop(more, go, way)
+        for _ in range(3):
+            go = _while_left(go, math.ceil(self.tries ** (1 / 3)))
+        return go(way)
+
+    def _part(self, dynamics, dt, u, way: _Way) -> _Way:
+        h = lax.stop_gradient(jnp.minimum(way.h, way.left))
+        given = self.inner, dynamics, way.t, way.state, u, way.inner
+        (method, dynamics, t, state, u, inner), token = shield(given)
+        whole = method.step(dynamics, t, h, state, u, inner)
+
+        def half(now, i):
+            state, inner, code = now
+            new = method.step(dynamics, t + i * 0.5 * h, 0.5 * h, state, u, inner)
+            return (new.state, new.carry, jnp.maximum(code, jnp.asarray(new.code, jnp.int32))), None
+
+        start = (state, inner, jnp.asarray(whole.code, jnp.int32))
+        (new, carry, code), _ = lax.scan(half, start, jnp.arange(2.0))  # compiled once
+        error = self._error(*lax.stop_gradient((whole.state, new)))
+        solved = (code == GOOD) & jnp.isfinite(error)
+        ok = solved & (error <= 1.0)
+        new, carry = close((new, carry), token, ok)
+        pick = lambda a, b: jax.tree.map(lambda x, y: jnp.where(ok, x, y), a, b)
+        power = -1.0 / (self.order + 1.0)
+        factor = _AIM * jnp.maximum(jnp.where(solved, error, 1.0), 1e-12) ** power
+        next_h = h * jnp.where(solved, jnp.clip(factor, _SHRINK, _GROW), _UNSOLVED)
+        # a part that ended with the step says nothing against longer ones
+        next_h = jnp.where(ok & (h < way.h), jnp.maximum(next_h, way.h), next_h)
+        return _Way(
+            jnp.where(ok, way.t + h, way.t),
+            jnp.where(ok, jnp.where(h < way.left, way.left - h, 0.0), way.left),
+            *pick((new, carry), (way.state, way.inner)),
+            jnp.minimum(next_h, dt),
+            way.taken + ok,
+            way.refused + ~ok,
+            way.tries + 1,
+        )
+
+    def _error(self, whole: State, halves: State):
+        """Of the halves, over what is allowed."""
+        allowed = (2.0**self.order - 1.0) * self.accuracy
+        part = lambda a, b: jnp.max(jnp.abs(a - b) / (1.0 + jnp.abs(b)), initial=0.0)
+        return jnp.maximum(part(whole.q, halves.q), part(whole.v, halves.v)) / allowed
+
+    def record(self, carry):
+        return self.inner.record(carry[0])
+
+    def multipliers(self, dynamics, record, t, q, v, u):
+        return self.inner.multipliers(dynamics, record, t, q, v, u)
+
+    def violation(self, dynamics, record, t, q):
+        return self.inner.violation(dynamics, record, t, q)
+
+    def statistics(self, carry):
+        return {"steps": carry[2], "refused": carry[3]}
+
+
+def _while_left(go, times: int):
+    """`go` repeated while something is left of the step, at most `times`."""
+    once = lambda way, _: (lax.cond(way.left > 0, go, lambda way: way, way), None)
+    return lambda way: lax.scan(once, way, length=times)[0]

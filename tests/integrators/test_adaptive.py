@@ -1,0 +1,90 @@
+"""Steps that adapt: errors follow the wanted accuracy, for every kind of method."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax import RESULTS, State, simulate
+from cordax.systems import Oscillator
+from hung_ball import Ball, swing
+
+START = State(np.array([1.0]), np.array([0.0]))
+
+
+@pytest.mark.parametrize(
+    "integrator", ["rk4", "suzuki_4", "rosenbrock_2", "implicit_midpoint", "generalised_alpha"]
+)
+def test_error_follows_the_accuracy(integrator):
+    """cos t over 4 s. The error of a run is that of its steps added up: n of them, at most."""
+    options = {"dt": 1.0, "duration": 4.0, "integrator": integrator}
+    errors, steps = [], []
+    for accuracy in (1e-4, 1e-6):
+        run = simulate(Oscillator(), START, accuracy=accuracy, **options)
+        np.testing.assert_allclose(run.t, np.arange(5.0))
+        errors.append(float(np.max(np.abs(run.q[:, 0] - np.cos(run.t)))))
+        steps.append(int(run.statistics["steps"]))
+        assert errors[-1] < 2.0 * accuracy * steps[-1]
+    assert errors[1] < 0.1 * errors[0] and steps[1] > steps[0] > 4
+
+
+def test_constraints_and_controllers():
+    """A ball on a string by index-1 and index-3 methods, against SciPy in the angle."""
+    ball = Ball()
+    angle, rate, _ = swing(ball, 1.1, 0.5, 1.0)
+    exact = ball.at_angle(angle, rate)
+    for integrator in ("rk4", "generalised_alpha"):
+        run = simulate(ball, dt=0.1, duration=1.0, accuracy=1e-7, integrator=integrator)
+        np.testing.assert_allclose(run.q[-1], exact.q, atol=2e-5)
+        np.testing.assert_allclose(run.v[-1], exact.v, atol=1e-4)
+
+
+def test_steps_shorten_where_something_happens():
+    """A motion that is slow, then hit by a short pulse: few steps but in the pulse."""
+    pulse = lambda t, state: jnp.exp(-(((t - 5.0) / 0.01) ** 2))[None] * 50.0
+    options = {"control": pulse, "duration": 10.0, "accuracy": 1e-7}
+    run = simulate(Oscillator(stiffness=0.01), START, dt=0.1, **options)
+    fine = simulate(Oscillator(stiffness=0.01), START, dt=1e-3, duration=10.0, control=pulse)
+    np.testing.assert_allclose(run.q[-1], fine.q[-1], atol=1e-5)
+    assert int(run.statistics["refused"]) > 0
+    assert int(run.statistics["steps"]) < 250
+
+
+def test_a_step_without_solution_is_repeated_smaller():
+    """One Newton iteration does not solve a step of half a second; it does solve small ones."""
+    method = cordax.ImplicitMidpoint(max_iterations=3)
+    options = {"dt": 0.5, "duration": 1.0, "integrator": method, "throw": False}
+    machine = cordax.systems.Pendulum(length=0.3)
+    assert simulate(machine, START, **options).result == RESULTS.newton_not_converged
+    run = simulate(machine, START, accuracy=1e-2, **options)
+    assert bool(run.succeeded) and int(run.statistics["refused"]) > 0
+
+
+def test_too_many_steps_have_their_own_code():
+    few = cordax.Adaptive(cordax.RK4(), 1e-10, tries=5)
+    run = simulate(Oscillator(), START, dt=1.0, duration=2.0, integrator=few, throw=False)
+    assert run.result == RESULTS.accuracy_not_reached and float(run.failure_time) == 1.0
+
+
+def end(k, adjoint):
+    machine = Oscillator(stiffness=k)
+    options = {"dt": 0.5, "duration": 2.0, "accuracy": 1e-8, "throw": False}
+    return simulate(machine, START, adjoint=adjoint, integrator="rk4", **options).q[-1, 0]
+
+
+def test_derivatives_in_both_modes_and_in_batches():
+    """cos(2 sqrt(k)) by k; a batch in which members take different steps."""
+    ks = jnp.array([1.0, 30.0])
+    exact = -np.sin(2.0 * np.sqrt(ks)) / np.sqrt(ks)
+    forward = jax.jit(jax.vmap(jax.jacfwd(lambda k: end(k, "forward"))))(ks)
+    np.testing.assert_allclose(forward, exact, atol=3e-6)
+    small = lambda k: end(k, "scan")
+    np.testing.assert_allclose(jax.jit(jax.grad(small))(1.0), forward[0], rtol=1e-9)
+
+
+def test_methods_with_a_memory_of_their_step_are_refused():
+    with pytest.raises(ValueError, match=r"accuracy: got Zhai, expected a method whose steps"):
+        simulate(Oscillator(), START, dt=0.1, duration=1.0, accuracy=1e-6, integrator="zhai")
+    with pytest.raises(ValueError, match=r"accuracy: got -1"):
+        simulate(Oscillator(), START, dt=0.1, duration=1.0, accuracy=-1.0)
