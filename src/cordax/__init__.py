@@ -12,6 +12,7 @@ from ._results import RESULTS as RESULTS  # noqa: E402
 from ._xla import enable_cache as enable_cache  # noqa: E402
 from ._xla import hoisting_active as hoisting_active  # noqa: E402
 from .batch import simulate_batch as simulate_batch  # noqa: E402
+from .check_machine import check_machine as check_machine  # noqa: E402
 from .consistency import consistent as consistent  # noqa: E402
 from .experiment import Experiment as Experiment  # noqa: E402
 from .formulations import Baumgarte as Baumgarte  # noqa: E402
@@ -41,6 +42,7 @@ from .integrators import SymplecticEuler as SymplecticEuler  # noqa: E402
 from .integrators import Unilateral as Unilateral  # noqa: E402
 from .integrators import Zhai as Zhai  # noqa: E402
 from .mechanics import Controller as Controller  # noqa: E402
+from .mechanics import Delegate as Delegate  # noqa: E402
 from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
 from .mechanics import Scene as Scene  # noqa: E402
 from .mechanics import State as State  # noqa: E402

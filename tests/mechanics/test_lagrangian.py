@@ -68,13 +68,33 @@ def test_both_descriptions_move_alike():
     assert np.all(np.diff(a.energy()["total"]) < 0)
 
 
-def test_quaternions_are_refused_by_energy_machines():
-    class Turning(DoublePendulum):
-        coordinate_names = ("w", "x", "y", "z")
-        velocity_names = ("a", "b", "c")
+def test_twists_give_eulers_equations():
+    """By principal moments, in other axes with products of inertia, and by a general energy."""
+    by_hand = FreeBody()
+    R = rotations.exponential_matrix(jnp.array([0.3, -0.5, 0.8]))
 
-    with pytest.raises(ValueError, match=r"Turning: got 4 coordinates and 3 velocities"):
-        Turning()
+    class Twists(cordax.LagrangianSystem):
+        coordinate_names, velocity_names = by_hand.coordinate_names, by_hand.velocity_names
+        retract = lambda self, q, dq: rotations.retract(q, dq)
+        difference = lambda self, start, end: rotations.difference(start, end)
+        inertial_velocities = lambda self, q, v: R @ v
+        inertial_weights = lambda self: by_hand.inertia
+
+    class Energy(Twists):
+        kinetic_energy = lambda self, q, v: 0.5 * jnp.sum(by_hand.inertia * (R @ v) ** 2)
+
+    @jax.jit
+    def both(q, v):
+        I = R.T @ jnp.diag(by_hand.inertia) @ R
+        expected = I, -jnp.cross(v, I @ v)
+        given = [(m.mass_matrix(q), m.force(0.0, q, v, jnp.zeros(0))) for m in (Twists(), Energy())]
+        return expected, given
+
+    q = np.array([0.1, 0.5, -0.7, 0.5])
+    expected, given = both(q, np.array([0.4, -1.0, 2.0]))
+    for M, f in given:
+        np.testing.assert_allclose(M, expected[0], atol=1e-14)
+        np.testing.assert_allclose(f, expected[1], atol=1e-14)
 
 
 def test_a_machine_without_kinetic_energy_says_what_is_missing():

@@ -12,8 +12,10 @@ from jaxtyping import Array, Float
 from .._checks import require
 from ..formulations import Dynamics
 from ..math.complementarity import active_set, masked_solve
-from ..math.linalg import matmul, matvec
+from ..math.linalg import gram, matmul, matvec, solve
+from ..math.materialise import materialise
 from ..mechanics import State
+from ..mechanics.saddle import row_weights
 from .base import Integrator, Step
 from .events import Events
 from .rk4 import RK4
@@ -341,10 +343,24 @@ def _problem(dynamics: Dynamics, t, state, u) -> _Problem:
     system, q, v = dynamics.system, state.q, state.v
     terms = system.constraint_terms(t, q, v)
     force = system.total_force(t, q, v, u(t, q, v))
-    solved = system.mass_solve(q, jnp.concatenate([terms.jacobian.T, force[:, None]], axis=1))
+    solved = _inertia_solve(
+        system, q, terms.jacobian, jnp.concatenate([terms.jacobian.T, force[:, None]], axis=1)
+    )
     W, free = solved[:, :-1], solved[:, -1]
     opening = matvec(terms.jacobian, free) + terms.bias
     return _Problem(terms.phi, terms.rate, opening, W, matmul(terms.jacobian, W))
+
+
+def _inertia_solve(system, q, J, B):
+    """`M^-1 B`, shape (n_v, k). Where M is singular the rows that always act stand in for the mass
+    of massless parts: that leaves accelerations, velocity jumps and the multipliers of all other
+    rows as they are."""
+    if system.mass_is_regular:
+        return system.mass_solve(q, B)
+    M = system.mass_matrix(q)
+    weights = jnp.where(jnp.asarray(system.one_sided), 0.0, row_weights(M, J))
+    M = materialise(M + gram(J * weights[:, None], J))
+    return jax.vmap(lambda b: solve(M, b, spd=True), in_axes=1, out_axes=1)(B)
 
 
 def _acting(dynamics: Dynamics, t, state, u, resting):

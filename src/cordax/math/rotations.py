@@ -30,10 +30,32 @@ def exponential(phi):
     return jnp.concatenate([cosine[None], 0.5 * sinc * phi])
 
 
+def rate(q, omega):
+    """dq/dt of a unit quaternion with body-fixed angular velocity `omega` [rad/s], shape (3,)."""
+    return 0.5 * multiply(q, jnp.concatenate([jnp.zeros(1, q.dtype), omega]))
+
+
 def retract(q, phi):
     """Turn `q` by the body-fixed rotation vector `phi` [rad] and normalise."""
     turned = multiply(q, exponential(phi))
     return turned / safe_norm(turned)
+
+
+def logarithm(q):
+    """The rotation vector [rad], shape (3,), of a unit quaternion, at most pi long; smooth at
+    zero."""
+    q = jnp.where(q[0] < 0, -q, q)  # q and -q are one rotation
+    square = jnp.sum(q[1:] * q[1:])
+    small = square < 1e-8
+    sine = jnp.sqrt(jnp.where(small, 1.0, square))
+    # series of asin(s)/s in s^2, exact to round-off where it is used
+    factor = jnp.where(small, 1.0 + square / 6.0, jnp.arctan2(sine, q[0]) / sine)
+    return 2.0 * factor * q[1:]
+
+
+def difference(p, q):
+    """The body-fixed rotation vector [rad] that turns `p` into `q`: the inverse of `retract`."""
+    return logarithm(multiply(p * jnp.array([1.0, -1.0, -1.0, -1.0]), q))
 
 
 def rotate(q, x):

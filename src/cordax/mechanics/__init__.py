@@ -1,17 +1,21 @@
 """What a machine is: its state, equations of motion, energies and geometry."""
 
 from .controller import Controller, as_controller
+from .delegate import Delegate
 from .lagrangian import LagrangianSystem
 from .linearisation import DenseLinearisation, Linearisation
+from .saddle import SaddlePoint
 from .scene import Scene
 from .state import State
 from .system import System
 
 __all__ = [
     "Controller",
+    "Delegate",
     "DenseLinearisation",
     "LagrangianSystem",
     "Linearisation",
+    "SaddlePoint",
     "Scene",
     "State",
     "System",

@@ -8,7 +8,16 @@ xdot_i^2` (positions times masses, angles times moments of inertia). Then, with 
     M = A^T W A,        c = A^T W (d^2 x/dt^2 at a = 0),
 
 one Jacobian, one second-order jvp and one vjp, two to three times cheaper than Hessians of a
-general T."""
+general T.
+
+Where no x(q) exists, as for the angular velocity of a body, velocities V(q, v) linear in v take its
+place: body twists along principal axes. Then M = A^T W A with A = dV/dv, and the velocity terms
+follow from Hamel's equations, which hold for every v with dq/dt = N(q) v. With p = dT/dv,
+
+    dp/dt = N^T dT/dq + ad_v^T p + force,        N ad_v(w) = D(N w)[N v] - D(N v)[N w]
+
+the Lie bracket of the columns of N: `ad_v(w) = v x w` for body-fixed angular velocities, which
+makes Euler's equations of it."""
 
 from typing import Any, ClassVar
 
@@ -26,34 +35,47 @@ class LagrangianSystem(System):
     """A machine described by its energies; mass matrix, velocity terms and forces follow by
     differentiation.
 
-    A subclass gives `inertial_coordinates` and `inertial_weights` (or overrides `kinetic_energy`),
-    `potential_energy`, `dissipation` and `applied_force`. Coordinates are minimal or constrained
-    but free of quaternions (n_q = n_v).
+    A subclass gives `inertial_coordinates` or `inertial_velocities`, with `inertial_weights` (or
+    overrides `kinetic_energy`), `potential_energy`, `dissipation` and `applied_force`. Coordinates
+    are minimal or constrained; with quaternions it gives `retract` and `difference` too.
 
     The default method is stable at every step: what a machine's fastest vibration needs is known
     only to those who have looked at it (`cordax.modes`, `cordax.step_limit`)."""
 
     default_integrator: ClassVar[str] = "implicit_midpoint"
 
-    def __check_init__(self):
-        if self.n_q != self.n_v:
-            raise ValueError(
-                f"{type(self).__name__}: got {self.n_q} coordinates and {self.n_v} velocities, "
-                f"expected equal "
-                "numbers (LagrangianSystem does not handle quaternions; derive from System)"
-            )
+    #: what kinetic energy is given by: "coordinates", "velocities" or "energy"; set by what a
+    #: subclass defines
+    kinetic_form: ClassVar[str] = "coordinates"
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        given = {
+            name for c in cls.__mro__[: cls.__mro__.index(LagrangianSystem)] for name in vars(c)
+        }
+        if "kinetic_energy" in given:
+            cls.kinetic_form = "energy"
+        elif "inertial_velocities" in given:
+            cls.kinetic_form = "velocities"
 
     # --- what the machine is
     def inertial_coordinates(self, q) -> Any:
         """Positions [m] and angles [rad] that carry inertia: an array, or any pytree of arrays."""
         raise NotImplementedError(
-            f"{type(self).__name__} must define inertial_coordinates or override kinetic_energy"
+            f"{type(self).__name__} must define inertial_coordinates or inertial_velocities, or "
+            "override kinetic_energy"
         )
 
-    def inertial_weights(self) -> Any:
-        """Mass [kg] or moment of inertia [kg m^2] of each inertial coordinate.
+    def inertial_velocities(self, q, v) -> Any:
+        """Velocities [m/s] and angular velocities [rad/s] that carry inertia, linear in `v`: an
+        array, or any pytree of arrays. Those of the inertial coordinates, unless defined: for the
+        angular velocity of a body, along its principal axes."""
+        return jax.jvp(self.inertial_coordinates, (q,), (self.rate(q, v),))[1]
 
-        The same pytree, with arrays that broadcast against the coordinates.
+    def inertial_weights(self) -> Any:
+        """Mass [kg] or moment of inertia [kg m^2] of each inertial coordinate or velocity.
+
+        The same pytree, with arrays that broadcast against them.
         """
         raise NotImplementedError(f"{type(self).__name__} must define inertial_weights")
 
@@ -67,30 +89,45 @@ class LagrangianSystem(System):
 
     # --- what follows
     def kinetic_energy(self, q, v):
-        velocity = jax.jvp(self.inertial_coordinates, (q,), (v,))[1]
+        velocity = self.inertial_velocities(q, v)
         return 0.5 * _inner(self._weigh(velocity), velocity)
 
     def mass_matrix(self, q):
-        if self._has_general_kinetic_energy:
-            return jax.jacfwd(lambda v: jax.grad(self.kinetic_energy, argnums=1)(q, v))(
-                jnp.zeros_like(q)
-            )
-        A = materialise(jax.jacfwd(self.inertial_coordinates)(q))
+        rest = jnp.zeros(self.n_v, q.dtype)
+        if self.kinetic_form == "energy":
+            return jax.jacfwd(lambda v: jax.grad(self.kinetic_energy, argnums=1)(q, v))(rest)
+        if self.kinetic_form == "coordinates" and self.flat:
+            A = jax.jacfwd(self.inertial_coordinates)(q)
+        else:
+            A = jax.jacfwd(lambda v: self.inertial_velocities(q, v))(rest)
+        A = materialise(A)
         return _gram(self._weigh(A, columns=True), A)
 
     def velocity_force(self, q, v) -> Float[Array, " n"]:
-        """`-c(q, v)`: Coriolis, centrifugal and gyroscopic force, shape (n,)."""
-        if self._has_general_kinetic_energy:
-            momentum = jax.grad(self.kinetic_energy, argnums=1)
-            rate = jax.jvp(lambda q: momentum(q, v), (q,), (v,))[1]
-            return jax.grad(self.kinetic_energy)(q, v) - rate
-        return -self._pull_back(self._weigh(self._bias_acceleration(q, v)), q)
+        """`-c(q, v)`: Coriolis, centrifugal and gyroscopic force, shape (n_v,)."""
+        if self.kinetic_form == "coordinates":
+            load = self._weigh(self._bias_acceleration(q, v))
+            return -self._pull_back(q, jax.vjp(self.inertial_coordinates, q)[1](load)[0])
+        along = self.rate(q, v)
+        momentum = lambda q: jax.grad(self.kinetic_energy, argnums=1)(q, v)
+        p, p_rate = jax.jvp(momentum, (q,), (along,))
+        f = self._pull_back(q, jax.grad(self.kinetic_energy)(q, v)) - p_rate
+        if self.flat:
+            return f
+
+        def bracket(w):
+            turned = jax.jvp(lambda q: self.rate(q, w), (q,), (along,))[1]
+            return turned - jax.jvp(lambda q: self.rate(q, v), (q,), (self.rate(q, w),))[1]
+
+        # the derivative of `difference` is a left inverse of N
+        covector = jax.vjp(lambda end: self.difference(q, end), q)[1](p)[0]
+        return f + jax.vjp(bracket, jnp.zeros_like(v))[1](covector)[0]
 
     def force(self, t, q, v, u):
         f = self.velocity_force(q, v) + self.applied_force(t, q, v, u)
         return (
             f
-            - jax.grad(self.potential_energy, argnums=1)(t, q)
+            - self._pull_back(q, jax.grad(self.potential_energy, argnums=1)(t, q))
             - jax.grad(self.dissipation, argnums=1)(q, v)
         )
 
@@ -105,7 +142,7 @@ class LagrangianSystem(System):
 
         where the Hessian holds x2 and lambda fixed: n directions through first derivatives instead
         of 2 n through third ones. The dots stand for dissipation, applied and held forces."""
-        if self._has_general_kinetic_energy:
+        if self.kinetic_form != "coordinates" or not self.flat:
             return super().linearise(
                 t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
             )
@@ -155,12 +192,13 @@ class LagrangianSystem(System):
             f=f,
             K=J[:, :n] - hessian - _gram(WA, A_second),
             D=J[:, n:] - 2.0 * _gram(WA, A_rate),
+            regular=self.mass_is_regular,
         )
 
     def _bias_acceleration(self, q, v):
-        """Second time derivative of the inertial coordinates along q + s v."""
-        first = lambda q: jax.jvp(self.inertial_coordinates, (q,), (v,))[1]
-        return materialise(jax.jvp(first, (q,), (v,))[1])
+        """Second time derivative of the inertial coordinates along the motion with v kept."""
+        first = lambda q: jax.jvp(self.inertial_coordinates, (q,), (self.rate(q, v),))[1]
+        return materialise(jax.jvp(first, (q,), (self.rate(q, v),))[1])
 
     def _weigh(self, x, columns: bool = False):
         """Inertial quantities times their weights; `columns`: with a trailing axis of
@@ -168,12 +206,11 @@ class LagrangianSystem(System):
         last = lambda w: w[..., None] if columns else w
         return jax.tree.map(lambda w, x: last(w) * x, self.inertial_weights(), x)
 
-    def _pull_back(self, y, q):
-        return jax.vjp(self.inertial_coordinates, q)[1](y)[0]
-
-    @property
-    def _has_general_kinetic_energy(self) -> bool:
-        return type(self).kinetic_energy is not LagrangianSystem.kinetic_energy
+    def _pull_back(self, q, covector):
+        """`N^T g`: the generalised force of a gradient by q."""
+        if self.flat:
+            return covector
+        return jax.vjp(lambda v: self.rate(q, v), jnp.zeros(self.n_v, q.dtype))[1](covector)[0]
 
 
 def _inner(x, y):
