@@ -90,3 +90,39 @@ def test_version_and_list(capsys):
     text = capsys.readouterr().out
     for name in ("Neck", "Pendulum", "rosenbrock_2", "linearly_implicit_euler"):
         assert name in text
+
+
+def test_existing_files_are_not_replaced_without_a_word(tmp_path, capsys, monkeypatch):
+    """Before anything is simulated, which here would be an error."""
+    for module in ("run", "run_robot", "run_rod"):
+        monkeypatch.setattr(f"cordax.cli.{module}.timed", None)
+    monkeypatch.setattr("cordax.cli.fit.read_csv", None)
+    written = {
+        "neck.csv": ["run", "neck", "--csv"],
+        "suspended_motion.png": ["run", "cable-robot"],
+        "rod.gif": ["run", "rod"],
+        "fit.png": ["fit", "neck", "recording.csv", "--parameters", "gravity"],
+        "rod_forced.gif": ["reproduce", "rod"],
+    }
+    for name, words in written.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        assert main([*words, "--output", str(folder)]) == 2
+        said = capsys.readouterr().err
+        assert f"{folder / name} exist already" in said and "--overwrite" in said
+        assert (folder / name).read_text() == "mine"
+
+
+def test_overwriting_on_request(tmp_path, capsys):
+    words = ["run", "neck", "--joints", "1", "--duration", "0.01", "--no-figure", "--film", "none"]
+    (tmp_path / "neck.npz").write_text("mine")
+    assert main([*words, "--overwrite", "--output", str(tmp_path)]) == 0
+    assert cordax.Trajectory.load(tmp_path / "neck.npz").system.n_joints == 1  # pyright: ignore
+
+
+def test_a_film_that_cannot_be_written_is_said_before_the_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("cordax.cli.outputs.find_spec", lambda name: None)
+    monkeypatch.setattr("cordax.cli.run.timed", None)
+    assert main(["run", "neck", "--film", "mp4", "--output", str(tmp_path)]) == 2
+    assert "film: got mp4, expected gif: MP4 films need imageio-ffmpeg" in capsys.readouterr().err

@@ -24,6 +24,7 @@ from ..mechanics import State
 from ..parameters import collect
 from ..recording import Recording
 from ..systems import Neck
+from .outputs import claim
 
 
 def fit(
@@ -45,6 +46,7 @@ def fit(
     output: Path = Path("outputs"),
     figure: bool = True,
     json: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Identify parameters of a machine from a recording of its motion.
 
@@ -77,7 +79,9 @@ def fit(
         output: folder for the figure.
         figure: write fit.png.
         json: print the result as JSON instead of a table.
+        overwrite: replace fit.png if it exists already.
     """
+    claim([output / "fit.png"] * figure, overwrite)
     data = read_csv(recording)
     system = _with_values(Neck.default(joints, routing=routing), start)
     names = _words(observe) or [n for n in system.coordinate_names if n in data.values]

@@ -7,9 +7,15 @@ from importlib import import_module
 from pathlib import Path
 
 from .. import __version__
+from .outputs import claim
+
+#: not the folder of `cordax run`: its files have similar names
+OUTPUT = Path("outputs/reproduce")
 
 
-def reproduce_neck(output: Path = Path("outputs"), figures: bool = True, json: bool = False) -> int:
+def reproduce_neck(
+    output: Path = OUTPUT, figures: bool = True, json: bool = False, overwrite: bool = False
+) -> int:
     """Repeat the neck paper's experiments and judge its claims from what is measured.
 
     Takes a minute or two, most of it for compiling sixteen schemes; less the second time.
@@ -18,12 +24,13 @@ def reproduce_neck(output: Path = Path("outputs"), figures: bool = True, json: b
         output: folder for the figures.
         figures: write the figures.
         json: print one JSON object instead of tables.
+        overwrite: replace files that exist already.
     """
-    return _reproduce("neck", output, figures, json)
+    return _reproduce("neck", output, figures, json, overwrite)
 
 
 def reproduce_cable_robot(
-    output: Path = Path("outputs"), figures: bool = True, json: bool = False
+    output: Path = OUTPUT, figures: bool = True, json: bool = False, overwrite: bool = False
 ) -> int:
     """Repeat the cable-robot paper's experiments and judge its claims from what is measured.
 
@@ -33,11 +40,14 @@ def reproduce_cable_robot(
         output: folder for the figures and films.
         figures: write the figures and films.
         json: print one JSON object instead of tables.
+        overwrite: replace files that exist already.
     """
-    return _reproduce("cable_robot", output, figures, json)
+    return _reproduce("cable_robot", output, figures, json, overwrite)
 
 
-def reproduce_rod(output: Path = Path("outputs"), figures: bool = True, json: bool = False) -> int:
+def reproduce_rod(
+    output: Path = OUTPUT, figures: bool = True, json: bool = False, overwrite: bool = False
+) -> int:
     """Repeat the rod paper's experiments and judge its claims from what is measured.
 
     Takes two to three minutes, half of it for compiling; less the second time.
@@ -46,12 +56,17 @@ def reproduce_rod(output: Path = Path("outputs"), figures: bool = True, json: bo
         output: folder for the figures and the film.
         figures: write the figures and the film.
         json: print one JSON object instead of tables.
+        overwrite: replace files that exist already.
     """
-    return _reproduce("rod", output, figures, json)
+    return _reproduce("rod", output, figures, json, overwrite)
 
 
-def _reproduce(name: str, output: Path, figures: bool, json: bool) -> int:
+def _reproduce(name: str, output: Path, figures: bool, json: bool, overwrite: bool) -> int:
     part = lambda module: import_module(f"cordax.reproduce.{name}.{module}")
+    if figures:
+        claim(
+            sorted(output.glob(f"{name}_*.png")) + sorted(output.glob(f"{name}_*.gif")), overwrite
+        )
     begin = time.perf_counter()
     say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)
     study = part("experiments").measure(say)

@@ -17,6 +17,7 @@ from ..systems import Neck
 from ..systems.neck.tendons import ElasticTendon, RigidTendon
 from ..trajectory import Trajectory
 from .made_by import made_by
+from .outputs import claim, run_files
 from .timing import timed
 
 #: tension of every tendon while the motors are not controlled [N]
@@ -40,6 +41,7 @@ def run_neck(
     npz: bool = True,
     csv: bool = False,
     progress: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Simulate the tendon-driven neck.
 
@@ -65,7 +67,9 @@ def run_neck(
         npz: write the trajectory, exactly, to neck.npz.
         csv: write the trajectory as a table to neck.csv.
         progress: show a progress bar.
+        overwrite: replace files that exist already.
     """
+    claim(run_files(output / "neck", figure, film, npz, csv), overwrite)
     tendon = ElasticTendon(stiffness, damping) if tendons == "elastic" else RigidTendon()
     neck = Neck.default(joints, tendon=tendon, routing=routing)
     neck = eqx.tree_at(lambda n: n.gravity, neck, as_float_array(gravity))

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..io import RobotFile, example_path, read_robot
 from ..trajectory import Trajectory
+from .outputs import claim, run_files
 from .timing import timed
 
 
@@ -25,6 +26,7 @@ def run_robot(
     npz: bool = True,
     csv: bool = False,
     progress: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Simulate a cable robot: a shipped example, or your own from a TOML file.
 
@@ -47,8 +49,10 @@ def run_robot(
         npz: write the trajectory, exactly.
         csv: write the trajectory as a table.
         progress: show a progress bar.
+        overwrite: replace files that exist already.
     """
     path = example_path(example) if robot is None else robot
+    claim(run_files(output / path.stem, figure, film, npz, csv), overwrite)
     asked = {
         "dt": dt,
         "duration": duration,

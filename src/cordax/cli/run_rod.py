@@ -11,6 +11,7 @@ from ..simulate import simulate
 from ..systems import SplineRod
 from ..systems.rod.ends import End
 from ..trajectory import Trajectory
+from .outputs import claim, run_files
 from .timing import timed
 
 #: E [Pa], nu, density [kg/m^3]; "soft" is the modulus at which the paper's steps are stable
@@ -42,6 +43,7 @@ def run_rod(
     film: Literal["gif", "mp4", "none"] = "gif",
     npz: bool = True,
     progress: bool = False,
+    overwrite: bool = False,
 ) -> int:
     """Simulate a rod, straight at first, released under its weight.
 
@@ -66,7 +68,9 @@ def run_rod(
         film: write a film.
         npz: write the trajectory, exactly.
         progress: show a progress bar.
+        overwrite: replace files that exist already.
     """
+    claim(run_files(output / "rod", figure, film, npz), overwrite)
     young, poisson, density = MATERIALS[material]
     kinds = {"sliding": lambda: End.sliding(spring), "pinned": End.pinned, "clamped": End.clamped}
     rod = SplineRod(

@@ -1,0 +1,34 @@
+"""Files a command is about to write: checked before it computes anything."""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+from .._checks import require
+
+
+def claim(files: Iterable[Path], overwrite: bool) -> None:
+    """Refuse to replace files unless `overwrite`, and films nothing here can write."""
+    files = list(files)
+    films = [path for path in files if path.suffix == ".mp4"]
+    if films:
+        require(
+            find_spec("imageio_ffmpeg") is not None,
+            "film",
+            "mp4",
+            "gif: MP4 films need imageio-ffmpeg, the `film` extra of cordax",
+        )
+    there = [path for path in files if path.exists()]
+    if there and not overwrite:
+        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+        raise ValueError(
+            f"{there[0]}{more} exist already: choose another folder with --output, or replace "
+            "files with --overwrite"
+        )
+
+
+def run_files(stem: Path, figure: bool, film: str, npz: bool, csv: bool = False) -> list[Path]:
+    """What `cordax run` writes beside `stem`."""
+    ends = [".npz"] * npz + [".csv"] * csv + [".png", "_motion.png"] * figure
+    ends += [f".{film}"] * (film != "none")
+    return [stem.with_name(stem.name + end) for end in ends]
