@@ -18,6 +18,7 @@ from .integrators import Diffrax, Integrator
 from .loops import counted, each, loop
 from .math.shield import close, shield
 from .mechanics import Controller, State
+from .mechanics.shapes import check_shapes
 from .stored import pieces_together, stored_trajectory
 
 
@@ -364,4 +365,7 @@ def _check_inputs(run: Run, state, memory, t) -> None:
     fits = isinstance(returned, tuple) and len(returned) == wanted
     form = "(u, memory, code)" if wanted == 3 else "(u, memory), or may_fail = True"
     require(fits, "control", f"{name} returning {returned}", f"{name} to return {form}")
-    require_shape("control", returned[0], (run.dynamics.system.n_u,))
+    system = run.dynamics.system
+    require_shape("control", returned[0], (system.n_u,))
+    numbers = lambda n: jax.ShapeDtypeStruct((n,), state.q.dtype)
+    check_shapes(system, t, state, numbers(system.n_u), numbers(system.n_constraints))

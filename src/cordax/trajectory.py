@@ -7,10 +7,11 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from . import _stored
+from . import _trajectory_file as files
 from ._results import RESULTS
 from .integrators.events import Events
 from .mechanics import State, System
+from .mechanics.units import unit_of
 
 
 class Trajectory(eqx.Module):
@@ -79,6 +80,8 @@ class Trajectory(eqx.Module):
 
     def summary(self) -> str:
         """What happened, in a few lines."""
+        if self.t.ndim > 1:
+            return self._batch_summary()
         machine = type(self.system).__name__ if self.system is not None else "machine"
         t = np.asarray(self.t)
         lines = [f"{machine}: {t[0]:g} to {t[-1]:g} s, {len(t)} stored instants"]
@@ -86,9 +89,8 @@ class Trajectory(eqx.Module):
             lines.append("finished")
         else:
             lines.append(f"failed at t = {float(self.failure_time):g} s: {RESULTS[self.result]}")
-        if "tension" in self.outputs:
-            tension = np.asarray(self.outputs["tension"])
-            lines.append(f"tension: {tension.min():.4g} to {tension.max():.4g} N")
+        if self.system is not None:
+            lines += [f"{name}: {text}" for name, text in self.system.summary(self).items()]
         if np.any(self.violation):
             lines.append(f"constraints: |Phi| up to {np.max(self.violation):.1e}")
         if self.events is not None:
@@ -98,6 +100,30 @@ class Trajectory(eqx.Module):
             for name, time in self.warnings.items()
             if np.isfinite(time)
         ]
+        return "\n".join(lines)
+
+    def _batch_summary(self) -> str:
+        t, good = np.asarray(self.t), np.asarray(self.succeeded).ravel()
+        lines = [
+            f"batch of {good.size}: {t.min():g} to {t.max():g} s, {t.shape[-1]} stored instants",
+            f"finished: {np.sum(good)} of {good.size}",
+        ]
+        codes = np.asarray(self.result._value).ravel()  # pyright: ignore
+        times = np.asarray(self.failure_time).ravel()
+        for code in np.unique(codes[~good]):
+            members = np.flatnonzero(codes == code)
+            reason = RESULTS[_code_of(code)].split(". ")[0]
+            lines.append(
+                f"failed: {members.size}, first at t = {times[members].min():g} s, "
+                f"such as member {members[0]}: {reason}"
+            )
+        for name, first in self.warnings.items():
+            first = np.asarray(first).ravel()
+            if np.any(np.isfinite(first)):
+                lines.append(
+                    f"warning: {name.replace('_', ' ')} in {np.sum(np.isfinite(first))}, first at "
+                    f"t = {first.min():g} s"
+                )
         return "\n".join(lines)
 
     def to_xarray(self):
@@ -126,7 +152,11 @@ class Trajectory(eqx.Module):
             "machine": type(system).__name__,
             "result": RESULTS[self.result] or "successful",
         }
-        return xr.Dataset(data, coords=labels, attrs=attributes)
+        table = xr.Dataset(data, coords=labels, attrs=attributes)
+        for name in self.outputs:
+            if (unit := unit_of(system, name)) is not None:
+                table[name].attrs["units"] = unit
+        return table
 
     @property
     def end(self) -> State:
@@ -136,21 +166,21 @@ class Trajectory(eqx.Module):
     def save(self, path: str | Path) -> Path:
         """Write every number to `path` (NumPy `.npz`, added if missing), exactly; returns the path.
         The file appears complete or not at all. A machine of cordax goes with it."""
-        arrays: dict = {f: np.asarray(getattr(self, f)) for f in _stored.ARRAYS}
+        arrays: dict = {f: np.asarray(getattr(self, f)) for f in files.ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
         arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
         arrays |= {f"statistics/{name}": np.asarray(x) for name, x in self.statistics.items()}
         if self.events is not None:
-            arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in _stored.EVENTS}
+            arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in files.EVENTS}
         codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
-        arrays["result"] = np.asarray(_stored.RESULT_NAMES)[codes]
-        return _stored.write(path, arrays, self.system)
+        arrays["result"] = np.asarray(files.RESULT_NAMES)[codes]
+        return files.write(path, arrays, self.system)
 
     @staticmethod
     def load(path: str | Path, system: System | None = None) -> "Trajectory":
         """Read what `save` wrote, with its machine if that is one of cordax; give your own machine
         as `system` to have names, energies and pictures again. Nothing in the file is executed."""
-        arrays, saved, own = _stored.read(path, with_system=system is None)
+        arrays, saved, own = files.read(path, with_system=system is None)
         given = type(system).__name__
         if system is not None and saved not in (None, given):
             raise ValueError(f"system: got {given}, but {path} holds a trajectory of {saved}")
@@ -165,15 +195,13 @@ class Trajectory(eqx.Module):
             for name, x in arrays.items()
             if name.startswith(prefix)
         }
-        code = np.vectorize(_stored.RESULT_NAMES.index, otypes=[np.int32])(arrays["result"])
-        result = RESULTS.successful
-        result = eqx.tree_at(lambda r: r._value, result, jax.numpy.asarray(code))  # pyright: ignore
+        code = np.vectorize(files.RESULT_NAMES.index, otypes=[np.int32])(arrays["result"])
         events = read("events/")
         return Trajectory(
-            **{name: jax.numpy.asarray(arrays[name]) for name in _stored.ARRAYS},
+            **{name: jax.numpy.asarray(arrays[name]) for name in files.ARRAYS},
             outputs=read("outputs/"),
             warnings=read("warnings/"),
-            result=result,
+            result=_code_of(code),
             system=system,
             events=Events(**events) if events else None,
             statistics=read("statistics/"),
@@ -183,6 +211,12 @@ class Trajectory(eqx.Module):
         if self.system is None:
             raise ValueError(f"{what} needs the machine: load with Trajectory.load(path, system)")
         return self.system
+
+
+def _code_of(value) -> RESULTS:
+    """A result by the number behind it."""
+    place = lambda r: r._value
+    return eqx.tree_at(place, RESULTS.successful, jax.numpy.asarray(value, dtype=np.int32))
 
 
 @eqx.filter_jit

@@ -12,6 +12,7 @@ from cordax.cli import main
 from cordax.cli.run_robot import summary
 from cordax.integrators import Events
 from cordax.io import example_path, read_csv, read_robot
+from cordax.systems.cable_robot.summary import summary as robot_summary
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,7 @@ def _run(tension, pushes=np.inf, events=None):
         warnings={"cable_pushes": pushes},
         events=events,
         drift=lambda: np.array([1e-12]),
+        _known_system=lambda what: SimpleNamespace(summary=robot_summary),
     )
 
 

@@ -112,13 +112,7 @@ def summary(run: Trajectory, controller: ComputedTorque | None) -> dict[str, str
     if controller is not None:
         error = float(np.max(np.abs(controller.tracking_error(run))))
         lines["largest tracking error"] = f"{error:.3e} rad ({math.degrees(error):.3f} deg)"
-    tension = np.asarray(run["tension"])
-    lines["tension"] = f"{tension.min():.2f} to {tension.max():.2f} N"
-    stretch = 1e3 * np.asarray(run["elongation"])
-    if np.any(stretch):
-        lines["elongation"] = f"{stretch.min():.3f} to {stretch.max():.3f} mm"
-    x, y = np.asarray(run["tip_position"])[-1]
-    lines["tip at the end"] = f"x = {x:.4f} m, y = {y:.4f} m"
+    lines |= run._known_system("summary").summary(run)
     for name, first in run.warnings.items():
         if np.isfinite(first):
             lines["warning"] = f"{name.replace('_', ' ')} from t = {float(first):g} s"

@@ -105,12 +105,9 @@ def run_rod(
 
 def summary(run: Trajectory, rod: SplineRod, dt: float, integrator: str) -> dict[str, str]:
     """What happened, name to text."""
-    sag = np.asarray(run["sag"])
     energy = np.asarray(run.energy()["total"])
     frequency = rod.fastest_frequency()
-    lines = {
-        "sag": f"{1e3 * sag.min():.2f} to {1e3 * sag.max():.2f} mm",
-        "largest stretch": f"{100 * np.asarray(run['stretch']).max():.4f} %",
+    lines = rod.summary(run) | {
         "energy": f"{energy[0]:.4e} J at first, changes by up to {np.ptp(energy):.1e} J",
     }
     if frequency is not None:

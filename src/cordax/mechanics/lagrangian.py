@@ -79,6 +79,19 @@ class LagrangianSystem(System):
         """
         raise NotImplementedError(f"{type(self).__name__} must define inertial_weights")
 
+    def unequal_parts(self, q):
+        try:
+            x = jax.tree.leaves(jax.eval_shape(self.inertial_coordinates, q))
+            w = jax.tree.leaves(jax.eval_shape(self.inertial_weights))
+        except NotImplementedError:  # the kinetic energy is given by itself
+            return []
+        pairs = [(f"shape {b.shape}", f"shape {a.shape}", a, b) for a, b in zip(x, w, strict=False)]
+        name = "inertial_weights"
+        odd = [(name, given, wanted) for given, wanted, a, b in pairs if not _spreads(b, a)]
+        if len(x) != len(w):
+            odd.append((name, f"{len(w)} arrays", f"the {len(x)} of inertial_coordinates"))
+        return odd
+
     def dissipation(self, q, v):
         """Rayleigh function R [W], half the dissipated power; the force is -dR/dv."""
         return jnp.zeros((), q.dtype)
@@ -222,3 +235,11 @@ def _gram(X, Y) -> Any:
     """`X^T Y` of two pytrees of columns, shape (n, n)."""
     flat = lambda tree: [x.reshape(-1, x.shape[-1]) for x in jax.tree.leaves(tree)]
     return sum(gram(x, y) for x, y in zip(flat(X), flat(Y), strict=True))
+
+
+def _spreads(small, large) -> bool:
+    """Whether an array broadcasts to the shape of another without enlarging that."""
+    try:
+        return jnp.broadcast_shapes(small.shape, large.shape) == large.shape
+    except ValueError:
+        return False

@@ -141,7 +141,30 @@ class System(eqx.Module):
         quaternions)."""
         return q if self.flat else self.retract(q, jnp.zeros(self.n_v, q.dtype))
 
+    def unequal_parts(self, q) -> list[tuple[str, str, str]]:
+        """Parts of the machine whose shapes do not go together: a name, what it has and what it
+        should suit, for an error before anything is computed with them."""
+        return []
+
     # --- what people look at
+    @property
+    def units(self) -> dict[str, str]:
+        """SI units of coordinates, inputs and outputs, by name or by the stem of numbered ones
+        (`alpha` for `alpha_1`), where the name alone does not say it."""
+        return {}
+
+    @property
+    def components(self) -> dict[str, tuple[str, ...]]:
+        """Names of the components of outputs, where numbers would say less."""
+        return {}
+
+    def summary(self, run) -> dict[str, str]:
+        """What happened in a run (a `Trajectory`), from a name to a few words."""
+        if "tension" not in run.outputs:
+            return {}
+        tension = np.asarray(run.outputs["tension"])
+        return {"tension": f"{tension.min():.4g} to {tension.max():.4g} N"}
+
     def outputs(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
         """Named quantities of interest at one instant: tensions, elongations, poses."""
         return {}

@@ -15,7 +15,8 @@ from .style import COLOURS, FONT, label
 def plot_fit(fit: Fit) -> Figure:
     """Recorded values (dots) and the fitted simulation (lines) against time, quantities of one kind
     in one panel, and beside each panel the residuals; returns the figure."""
-    curves, residuals = by_kind(fit.recording.values), by_kind(fit.residuals)
+    named = fit.system.components
+    curves, residuals = by_kind(fit.recording.values, named), by_kind(fit.residuals, named)
     t = np.asarray(fit.recording.t)
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
@@ -37,7 +38,7 @@ def plot_fit(fit: Fit) -> Figure:
                     label=pretty(name),
                 )
                 right.plot(t, residuals[group][name], ".", ms=1.5, color=colour)
-            left.set_ylabel(label(group))
+            left.set_ylabel(label(group, fit.system))
             left.legend(loc="best", frameon=False, ncols=2)
         axes[0, 0].set_title("recorded (dots) and simulated (lines)")
         axes[0, 1].set_title("recorded minus simulated")

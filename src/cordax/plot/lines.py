@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .._checks import require_known
+from ..mechanics.units import stem
 from ..trajectory import Trajectory
-from .style import COLOURS, COMPONENTS, FONT, label
+from .style import COLOURS, FONT, label
 
 
 def plot_states(
@@ -34,7 +35,7 @@ def plot_states(
         require_known("names", name, trajectory.names)
     for name in desired or {}:
         require_known("desired", name, names)
-    groups = by_kind({name: trajectory[name] for name in names})
+    groups = by_kind({name: trajectory[name] for name in names}, system.components)
     t = np.asarray(trajectory.t)
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
@@ -47,7 +48,7 @@ def plot_states(
         )
         for one, (group, curves) in zip(axes[:, 0], groups.items(), strict=True):
             draw_curves(one, t, curves, desired or {})
-            one.set_ylabel(label(group))
+            one.set_ylabel(label(group, system))
         axes[-1, 0].set_xlabel("time [s]")
     return figure
 
@@ -69,24 +70,21 @@ def draw_curves(
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
-def by_kind(quantities: Mapping[str, Any]) -> dict[str, dict[str, np.ndarray]]:
+def by_kind(
+    quantities: Mapping[str, Any], components: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, np.ndarray]]:
     """Curves, shape (k,) each, by kind and by name: numbered scalars together, and the components
-    of an array, shape (k, ...), as `COMPONENTS` has them or as `name_1`, `name_2`..."""
+    of an array, shape (k, ...), by the names of `components` or as `name_1`, `name_2`..."""
     kinds: dict[str, dict[str, np.ndarray]] = {}
     for name, quantity in quantities.items():
         values = np.asarray(quantity)
         if values.ndim > 1:
             columns = values.reshape(len(values), -1).T
-            parts = COMPONENTS.get(name, [f"{name}_{i + 1}" for i in range(len(columns))])
+            parts = components.get(name, [f"{name}_{i + 1}" for i in range(len(columns))])
             kinds[name] = dict(zip(parts, columns, strict=True))
         else:
             kinds.setdefault(stem(name), {})[name] = values
     return kinds
-
-
-def stem(name: str) -> str:
-    """The kind of a numbered name: `alpha` of `alpha_2`."""
-    return re.sub(r"_\d+$", "", name)
 
 
 _GREEK = ("alpha", "theta")

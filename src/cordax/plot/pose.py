@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from ..trajectory import Trajectory
 from .lines import draw_curves
-from .style import COMPONENTS, FONT, PUSHES
+from .style import FONT, PUSHES
 
 
 def plot_pose(trajectory: Trajectory) -> Figure:
@@ -42,9 +42,9 @@ def _panels(outputs: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
     numbered = lambda word, x: columns([f"{word}_{i + 1}" for i in range(x.shape[1])], x)
     panels = {
         f"displacement [{'mm' if small else 'm'}]": columns(
-            COMPONENTS["position"], moved * (1e3 if small else 1.0)
+            ("x", "y", "z"), moved * (1e3 if small else 1.0)
         ),
-        "rotation [deg]": columns(COMPONENTS["euler"], np.degrees(outputs["euler"])),
+        "rotation [deg]": columns(("roll", "pitch", "yaw"), np.degrees(outputs["euler"])),
         "tension [N]": numbered("cable", outputs["tension"]),
     }
     if "swivel" in outputs:

@@ -6,6 +6,8 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import ListedColormap
 
+from ..mechanics.units import unit_of
+
 #: Okabe and Ito's palette without its yellow, which is too faint on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 
@@ -66,41 +68,11 @@ OTHER_POINT = PointStyle("#0072B2", 16.0, 5)
 
 #: which output of a machine colours which kind of line, where their numbers agree
 COLOURED_BY = {"tendon": "tension", "cable": "tension"}
-#: units of quantities by the stem of their name (`alpha` of `alpha_2`), for labels
-UNITS = {
-    "alpha": "rad",
-    "theta": "rad",
-    "angle": "rad",
-    "x": "m",
-    "torque": "N m",
-    "force": "N",
-    "tension": "N",
-    "elongation": "m",
-    "motor_position": "rad",
-    "tip_position": "m",
-    "tip_angle": "rad",
-    "position": "m",
-    "payload_position": "m",
-    "velocity": "m/s",
-    "angular_velocity": "rad/s",
-    "euler": "rad",
-    "swivel": "rad",
-    "length": "m",
-}
-#: names of the components of vectors, where numbers would say less
-COMPONENTS = {
-    "position": ("x", "y", "z"),
-    "payload_position": ("x", "y", "z"),
-    "velocity": ("x", "y", "z"),
-    "angular_velocity": ("x", "y", "z"),
-    "euler": ("roll", "pitch", "yaw"),
-}
 
 
-def label(stem: str) -> str:
-    """A name with its unit: `tension [N]`; `d_` marks a rate."""
-    name = stem.removeprefix("d_")
-    if name not in UNITS:
+def label(stem: str, system=None) -> str:
+    """A name with its unit, as the machine has it: `tension [N]`; `d_` marks a rate."""
+    name, unit = stem.removeprefix("d_"), unit_of(system, stem)
+    if unit is None:
         return stem.replace("_", " ")
-    rate = stem != name
-    return f"{name.replace('_', ' ')}{' rate' * rate} [{UNITS[name]}{'/s' * rate}]"
+    return f"{name.replace('_', ' ')}{' rate' * (stem != name)} [{unit}]"

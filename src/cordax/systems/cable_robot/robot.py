@@ -27,6 +27,7 @@ from . import kinematics, shape
 from . import solve as structured
 from .natural import NaturalBody, place, point_force, torque_force
 from .payload import Payload
+from .summary import summary
 
 
 class CableRobot(System):
@@ -99,6 +100,18 @@ class CableRobot(System):
         owned = (*self.drives.inputs, *self.exits.inputs)
         wrench = tuple(f"{kind}_{c}" for kind in ("force", "torque") for c in "xyz")
         return (*(f"{name}_{i + 1}" for name in owned for i in range(self.n_cables)), *wrench)
+
+    @property
+    def units(self):
+        return {"euler": "rad", "swivel": "rad", "payload_position": "m"}
+
+    @property
+    def components(self):
+        axes = ("position", "payload_position", "velocity", "angular_velocity")
+        return dict.fromkeys(axes, ("x", "y", "z")) | {"euler": ("roll", "pitch", "yaw")}
+
+    def summary(self, run):
+        return summary(run)
 
     @property
     def n_constraints(self):

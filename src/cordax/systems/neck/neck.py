@@ -183,6 +183,23 @@ class Neck(LagrangianSystem):
     def input_names(self):
         return tuple(f"torque_{k + 1}" for k in range(self.n_tendons))
 
+    @property
+    def units(self):
+        angles = dict.fromkeys(("alpha", "theta", "motor_position", "tip_angle"), "rad")
+        return angles | {"elongation": "m", "tip_position": "m"}
+
+    @property
+    def components(self):
+        return {"tip_position": ("x", "y")}
+
+    def summary(self, run):
+        lines = super().summary(run)
+        stretch = 1e3 * np.asarray(run.outputs["elongation"])
+        if np.any(stretch):
+            lines["elongation"] = f"{stretch.min():.3f} to {stretch.max():.3f} mm"
+        x, y = np.asarray(run.outputs["tip_position"])[-1]
+        return lines | {"tip at the end": f"x = {x:.4f} m, y = {y:.4f} m"}
+
     def split(self, x):
         """Joint part and motor part of a coordinate or velocity vector; the latter is empty with
         rigid tendons."""

@@ -109,6 +109,21 @@ class SplineRod(System):
         )
 
     @property
+    def units(self):
+        return dict.fromkeys(("centre", "sag"), "m") | {"stretch": "1", "load": "N"}
+
+    @property
+    def components(self):
+        return {"centre": ("x", "y", "z")}
+
+    def summary(self, run):
+        sag, stretch = np.asarray(run.outputs["sag"]), np.asarray(run.outputs["stretch"])
+        return {
+            "sag": f"{1e3 * sag.min():.2f} to {1e3 * sag.max():.2f} mm",
+            "largest stretch": f"{100 * stretch.max():.4f} %",
+        }
+
+    @property
     def input_names(self):
         loads = tuple(f"load_{i + 1}_{c}" for i in range(len(self.loads)) for c in "xyz")
         if not self.plastic:
