@@ -29,8 +29,20 @@ def timed(solve, n: int, steps: int = 200) -> dict:
     return {"ns": round(measure.best(call, budget=0.5) / steps * 1e9), **cost}
 
 
+def plain(A, b):
+    return linalg._eliminate(A, b, False)
+
+
+def pivoted(A, b):
+    return linalg._pivoted(A, b, largest=100)
+
+
 rows = {
-    str(n): {"elimination": timed(linalg._eliminate, n), "lapack": timed(jnp.linalg.solve, n)}
+    str(n): {
+        "elimination": timed(plain, n),
+        "pivoted": timed(pivoted, n),
+        "lapack": timed(jnp.linalg.solve, n),
+    }
     for n in (3, 7, 12, 17, 20, 24)
 }
 print(json.dumps({"about": measure.about(), "unknowns": rows}, indent=2))
