@@ -105,6 +105,46 @@ def test_memory_passes_from_phase_to_phase():
     same(once, twice, rtol=1e-12, atol=1e-14)
 
 
+def test_phases_may_change_the_coordinates():
+    """A pendulum of which the lower half is let go, and flies: from one angle to an angle and a
+    point, energy kept. Each phase knows its machine."""
+
+    class Flying(Pendulum):
+        """The pendulum, and a second mass in free fall, x and z [m]."""
+
+        coordinate_names = ("angle", "x", "z")
+
+        def inertial_coordinates(self, q):
+            return {"pendulum": super().inertial_coordinates(q[:1]), "ball": q[1:]}
+
+        def inertial_weights(self):
+            return {"pendulum": super().inertial_weights(), "ball": 2.0 * jnp.ones(2)}
+
+        def potential_energy(self, t, q):
+            return super().potential_energy(t, q[:1]) + 2.0 * 9.81 * q[2]
+
+        def applied_force(self, t, q, v, u):
+            return jnp.zeros_like(v)
+
+    def let_go(state):
+        q, v = state.q, state.v
+        ball = jnp.stack([jnp.sin(q[0]), -jnp.cos(q[0])])
+        rate = v[0] * jnp.stack([jnp.cos(q[0]), jnp.sin(q[0])])
+        return Flying(), State(jnp.concatenate([q, ball]), jnp.concatenate([v, rate]))
+
+    run = simulate([(Pendulum(), 0.1), (let_go, 0.3)], START, dt=DT)
+    assert run.q.shape == (31, 3) and len(run.phases) == 2
+    assert np.all(np.isnan(run.q[:10, 1:])) and np.all(np.isfinite(run.q[10:]))
+    assert np.all(np.isnan(run["x"][:10])) and np.all(np.isfinite(run["angle"]))
+    fall = run["z"][10] + run["d_z"][10] * 0.2 - 0.5 * 9.81 * 0.2**2
+    np.testing.assert_allclose(run["z"][-1], fall, atol=1e-12)
+    alone = simulate(Pendulum(), START, dt=DT, duration=0.3)
+    np.testing.assert_allclose(run["angle"], alone["angle"], rtol=1e-10)
+    total = run.energy()["total"]
+    np.testing.assert_allclose(total[:10], total[0], rtol=1e-9)
+    np.testing.assert_allclose(total[10:], total[10], rtol=1e-9)
+
+
 # --- controllers ------------------------------------------------------------------------------
 
 

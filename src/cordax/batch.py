@@ -1,5 +1,6 @@
 """Many variants of a machine at once."""
 
+import dataclasses
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -124,7 +125,7 @@ def _simulate_rows(build, parameters, options) -> Trajectory:
 
 
 def _without_system(trajectory: Trajectory) -> Trajectory:
-    return eqx.tree_at(lambda t: t.system, trajectory, None)
+    return dataclasses.replace(trajectory, system=None, phases=())
 
 
 def _simulate_experiment(experiment: Experiment, options: dict) -> Trajectory:

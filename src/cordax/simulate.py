@@ -60,8 +60,10 @@ def simulate(
 
     - `system`: the machine, or a list of phases `[(system_a, t_switch), (system_b, t_end)]` with
       times [s]; a phase after the first may be a function from the state at the switch to the
-      machine (`robot.pick`). Where constraints are new, velocities jump so that momentum is
-      conserved. Or an `Experiment`, which has all of these but `adjoint`, `throw` and `progress`.
+      machine (`robot.pick`), or to the machine and its state, which may have other coordinates
+      (a body that is let go); `Trajectory.phases` then has each phase by itself. Where constraints
+      are new, velocities jump so that momentum is conserved. Or an `Experiment`, which has all of
+      these but `accuracy`, `adjoint`, `throw` and `progress`.
     - `state0`: the start; the machine's `default_state()` if not given.
     - `duration`: simulated time [s], a whole number of steps; not given with phases.
     - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step
@@ -97,7 +99,7 @@ def simulate(
             "control": control,
         }
         _refuse({name: x for name, x in given.items() if x is not None})
-        options = {"adjoint": adjoint, "throw": throw, "progress": progress}
+        options = {"adjoint": adjoint, "throw": throw, "progress": progress, "accuracy": accuracy}
         return simulate(**system.arguments(), **options)
     phases = _phases(system, duration, t0)
     machine = phases[0][0]
@@ -110,14 +112,18 @@ def simulate(
     if accuracy is not None:
         traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, state, control)))
         integrator = Adaptive(integrator, accuracy, reverse=traced and adjoint != "forward")
-    formulation = _default_formulation(machine, integrator) if formulation is None else formulation
+    given = formulation
     _check_precision(machine, state)
     warn_if_single(state.q.dtype, type(machine).__name__)
 
     parts, time, memory = [], t0, None
     status = np.asarray(GOOD, np.int32), as_float_array(math.inf)
     for number, (phase, end) in enumerate(phases):
-        machine = phase if isinstance(phase, System) else _phase_machine(phase, state)
+        if not isinstance(phase, System):
+            machine, state = _phase_start(phase, state)
+        elif number > 0:
+            machine = phase
+        formulation = _default_formulation(machine, integrator) if given is None else given
         _check_state(machine, state, as_float_array(time))
         if number == 0:
             check_start(machine, state, as_float_array(time), one_sided=integrator.lets_go)
@@ -183,10 +189,12 @@ def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:
         )
 
 
-def _phase_machine(phase, state: State) -> System:
-    machine = phase(state)
-    require(isinstance(machine, System), "system", machine, "a phase function to return a System")
-    return machine
+def _phase_start(phase, state: State) -> tuple[System, State]:
+    made = phase(state)
+    machine, state = made if isinstance(made, tuple) and len(made) == 2 else (made, state)
+    ok = isinstance(machine, System) and isinstance(state, State)
+    require(ok, "system", made, "a phase function to return a System, or a System and its State")
+    return machine, state
 
 
 def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:

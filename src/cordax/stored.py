@@ -77,11 +77,15 @@ def _judge_constraints(dynamics: Dynamics, t, last, drifted, code, failure):
 
 
 def join(parts: list[Trajectory]) -> Trajectory:
-    """Trajectories end to end; the instant two of them share is taken from the later one."""
-    arrays = lambda get: _end_to_end([get(p) for p in parts])
+    """Phases end to end; the instant two of them share is taken from the later one."""
+    arrays = lambda get: _end_to_end(_as_wide([get(p) for p in parts], jnp.nan))
     last = parts[-1]
-    outputs = {name: arrays(lambda p, n=name: p.outputs[n]) for name in last.outputs}
-    warnings = {n: jnp.min(jnp.stack([p.warnings[n] for p in parts])) for n in last.warnings}
+    names = list(dict.fromkeys(name for p in parts for name in p.outputs))
+    outputs = {name: arrays(lambda p, n=name: _output(parts, p, n)) for name in names}
+    never = {
+        name: [p.warnings[name] for p in parts if name in p.warnings] for name in _warned(parts)
+    }
+    warnings = {name: jnp.min(jnp.stack(times)) for name, times in never.items()}
     result, failure = parts[0].result, parts[0].failure_time
     for part in parts[1:]:
         good = result == RESULTS.successful
@@ -92,7 +96,7 @@ def join(parts: list[Trajectory]) -> Trajectory:
         arrays(lambda p: p.q),
         arrays(lambda p: p.v),
         arrays(lambda p: p.u),
-        _padded(parts),
+        _end_to_end(_as_wide([p.multipliers for p in parts], 0.0)),
         arrays(lambda p: p.violation),
         outputs,
         warnings,
@@ -101,16 +105,29 @@ def join(parts: list[Trajectory]) -> Trajectory:
         last.system,
         _all_events(parts),
         _sums([p.statistics for p in parts]),
+        tuple(parts),
     )
 
 
-def _padded(parts: list[Trajectory]):
-    """Multipliers end to end; a phase with fewer constraints than another has zeros for the
-    rest."""
-    rows = max(p.multipliers.shape[-1] for p in parts)
-    numpy = np if _known(p.multipliers for p in parts) else jnp
-    wide = [numpy.pad(p.multipliers, ((0, 0), (0, rows - p.multipliers.shape[-1]))) for p in parts]
-    return _end_to_end(wide)
+def _warned(parts: list[Trajectory]) -> list[str]:
+    return list(dict.fromkeys(name for p in parts for name in p.warnings))
+
+
+def _output(parts: list[Trajectory], part: Trajectory, name: str):
+    """NaN where a phase does not have it."""
+    if name in part.outputs:
+        return part.outputs[name]
+    shape = next(p.outputs[name].shape[1:] for p in parts if name in p.outputs)
+    return np.full((part.t.shape[0], *shape), np.nan)
+
+
+def _as_wide(arrays: list, fill: float) -> list:
+    """All with the widest last axes, filled up."""
+    shape = np.max([x.shape[1:] for x in arrays], axis=0, initial=0).astype(int)
+    numpy = np if _known(arrays) else jnp
+    pad = lambda x: [(0, 0), *((0, int(n) - m) for n, m in zip(shape, x.shape[1:], strict=True))]
+    fits = lambda x: tuple(shape) == x.shape[1:]
+    return [x if fits(x) else numpy.pad(x, pad(x), constant_values=fill) for x in arrays]
 
 
 def _end_to_end(arrays: list):

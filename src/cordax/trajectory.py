@@ -23,7 +23,10 @@ class Trajectory(eqx.Module):
     the time [s] of the first step at which each named condition of the machine held, inf if never;
     `result` how the run ended and `failure_time` [s] the end of the step at which it failed (inf if
     it did not; later states repeat the last good one); `events` what happened between steps, where
-    the integrator looks; `statistics` numbers of steps taken and refused, with `accuracy`."""
+    the integrator looks; `statistics` numbers of steps taken and refused, with `accuracy`;
+    `phases` the trajectories of a run's phases, each with its machine, if there are several
+    (`system` is that of the last). Where a phase has fewer coordinates, inputs or outputs than
+    another, the rest is NaN."""
 
     t: Float[Array, " k"]
     q: Float[Array, "k n_q"]
@@ -38,12 +41,19 @@ class Trajectory(eqx.Module):
     system: System | None
     events: Events | None = None
     statistics: dict[str, Int[Array, ""]] = eqx.field(default_factory=dict)
+    phases: tuple["Trajectory", ...] = ()
 
     def __getitem__(self, name: str):
         """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` +
         name."""
         if name in self.outputs:
             return self.outputs[name]
+        if self.phases and name in {n for phase in self.phases for n in phase.names}:
+            parts = [
+                phase[name] if name in phase.names else np.full(phase.t.shape, np.nan)
+                for phase in self.phases
+            ]
+            return jax.numpy.concatenate([p[..., :-1] for p in parts[:-1]] + [parts[-1]], axis=-1)
         if self.system is not None:
             for names, values, prefix in (
                 (self.system.coordinate_names, self.q, ""),
@@ -69,6 +79,10 @@ class Trajectory(eqx.Module):
 
     def energy(self) -> dict[str, Float[Array, " k"]]:
         """Kinetic, potential and total energy [J], shape (k,) each."""
+        if self.phases:
+            parts = [phase.energy() for phase in self.phases]
+            rows = lambda name: [p[name][..., :-1] for p in parts[:-1]] + [parts[-1][name]]
+            return {name: jax.numpy.concatenate(rows(name), axis=-1) for name in parts[-1]}
         system = self._known_system("energy")
         kinetic, potential = _energies(system, self.t, self.q, self.v)
         return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
