@@ -9,6 +9,7 @@ from small_machines import Door, OneAngle, SprungPendulum
 
 import cordax
 from cordax import Delegate, Minimal, Penalty, State, UdwadiaKalaba, Unilateral, simulate
+from cordax.control import PID, Constant
 from cordax.formulations import Baumgarte, Dynamics
 from cordax.mechanics import System
 from cordax.mechanics.saddle import WholeMatrix
@@ -235,3 +236,11 @@ def test_dynamics_normalise_by_the_machine():
     normal = Dynamics(Door(), Baumgarte()).normalise(q)
     np.testing.assert_allclose(np.linalg.norm(normal[:4]), 1.0, rtol=1e-15)
     np.testing.assert_allclose(normal[4:], q[4:])
+
+
+def test_pid_finds_velocities_behind_a_quaternion():
+    """Position z of the door is coordinate 6 and its rate velocity 5."""
+    state = Door().default_state()
+    hold = PID(Constant([0.1]), coordinates=(6,), velocities=(5,), sample=0.01, K_p=2.0, K_d=3.0)
+    u, _ = hold(jnp.zeros(()), state, hold.init(state))
+    np.testing.assert_allclose(u, 2.0 * (0.1 - state.q[6:]) - 3.0 * state.v[5:])

@@ -14,7 +14,8 @@ class PID(Controller):
     """`u = bias + K_p e + K_i integral(e) + K_d e'` with e = reference - q of the chosen
     coordinates, one per input.
 
-    Sampled every `sample` seconds; the memory is the integral. `coordinates`: indices into q.
+    Sampled every `sample` seconds; the memory is the integral. `coordinates`: indices into q;
+    `velocities`: those of their rates in v where they differ, behind quaternions.
     """
 
     reference: Reference
@@ -24,10 +25,17 @@ class PID(Controller):
     K_i: Float[Array, "..."] = float_field(default=0.0)
     K_d: Float[Array, "..."] = float_field(default=0.0)
     bias: Float[Array, "..."] = float_field(default=0.0)
+    velocities: tuple[int, ...] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         require(
             len(self.coordinates) > 0, "coordinates", self.coordinates, "at least one index into q"
+        )
+        require(
+            self.velocities is None or len(self.velocities) == len(self.coordinates),
+            "velocities",
+            self.velocities,
+            "as many indices into v as coordinates",
         )
         require_positive("sample", self.sample)
 
@@ -40,7 +48,8 @@ class PID(Controller):
 
     def __call__(self, t, state, memory):
         index = jnp.asarray(self.coordinates)
+        rates = index if self.velocities is None else jnp.asarray(self.velocities)
         wanted, wanted_rate, _ = self.reference(t)
-        error, error_rate = wanted - state.q[index], wanted_rate - state.v[index]
+        error, error_rate = wanted - state.q[index], wanted_rate - state.v[rates]
         u = self.bias + self.K_p * error + self.K_i * memory + self.K_d * error_rate
         return u, memory + self.sample * error
