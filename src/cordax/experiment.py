@@ -100,12 +100,12 @@ class Experiment(eqx.Module):
     def phases(self) -> list[tuple[Any, float]]:
         """The machine, then what each switch makes of it, with the ends [s] of these phases."""
         require(self.duration is not None, "duration", self.duration, "the simulated time [s]")
-        stop = self.t0 + self.duration  # pyright: ignore[reportOptionalOperand]
+        stop = self.t0 + self.duration  # pyright: ignore[reportOperatorIssue]
         inside = [(time, what) for time, what in self.switches if time < stop]
         ends = [*(time for time, _ in inside), stop]
         return list(zip([self.system, *(self._turn(w) for _, w in inside)], ends, strict=True))
 
-    def _turn(self, what) -> Callable[[State], System]:
+    def _turn(self, what: Any) -> Callable[[State], System]:
         if callable(what):
             return lambda state: what(self.system, state)
         return getattr(self.system, what)

@@ -31,7 +31,7 @@ class Constrained(Formulation):
             return a, a
 
         J, a0 = materialise(jax.jacfwd(a, has_aux=True)(jnp.zeros(2 * n, v.dtype)))
-        return DenseLinearisation(jnp.eye(n, dtype=v.dtype), a0, J[:, :n], J[:, n:])
+        return DenseLinearisation(M=jnp.eye(n, dtype=v.dtype), f=a0, K=J[:, :n], D=J[:, n:])
 
     def enter(self, system, t, state):
         if system.n_constraints == 0:

@@ -190,7 +190,7 @@ def _at_rest(robot: CableRobot, lengths: np.ndarray) -> CableRobot:
     """The robot, its pose moved to where it hangs at rest."""
     held = _with_drives(robot, ProgrammedLengths(lengths))
     try:
-        q = equilibrium(held).q[:12]
+        q = equilibrium(held).q[:12]  # pyright: ignore[reportAttributeAccessIssue]
     except RuntimeError as error:
         raise ValueError(
             "no state at rest found near the given pose; check lengths, or start nearer"

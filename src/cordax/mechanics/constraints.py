@@ -88,9 +88,8 @@ def velocity_on_constraints(system, t, q, v, saddle: SaddlePoint | None = None):
     """The velocity nearest to `v`, in the norm of kinetic energy, that the constraints allow, and
     the impulses that bring it there: a plastic, momentum-conserving joining."""
     terms = system.constraint_terms(t, q, v)
-    if saddle is None:
-        saddle = system.saddle(t, q, jacobian=terms.jacobian)
-    change, impulses = saddle.solve(None, -terms.rate)
+    here = system.saddle(t, q, jacobian=terms.jacobian) if saddle is None else saddle
+    change, impulses = here.solve(None, -terms.rate)
     return v + change, impulses
 
 
