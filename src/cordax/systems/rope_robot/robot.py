@@ -342,16 +342,17 @@ class RopeRobot(System):
         require_shape("u", u, (self.n_u,))
         require_shape("guess.q", start.q, (self.n_q,))
         q, force, gap = _settle(self, as_float_array(t), start.q, u, max_steps)
-        known = [known_values(x) for x in (force, gap)]
-        if known[0] is None or known[1] is None:
+        known = [known_values(x) for x in (force, gap, jnp.max(self.split(q)[0][0] / self.length))]
+        if any(x is None for x in known):
             found = (force < 1e-9) & (gap < 1e-9)
             q = eqx.error_if(q, ~found, "rest: no state at rest found; try another guess")
         else:
-            left = (
-                f"a guess from which {known[0]:.3g} of the weight and gaps of {known[1]:.3g} m stay"
-            )
-            ok = bool(known[0] < 1e-9) and bool(known[1] < 1e-9)
+            force, gap, strain = (float(x) for x in known)  # pyright: ignore[reportArgumentType]
+            left = f"a guess from which {force:.3g} of the weight and gaps of {gap:.3g} m stay"
+            ok = force < 1e-9 and gap < 1e-9
             require(ok, "guess", left, "one nearer to a state at rest that ropes can reach")
+            far = f"ropes stretched by {100 * strain * self.count:.3g} % at rest"
+            require(strain * self.count <= 0.5, "length", far, "ropes that reach their ends")
         return State(q, jnp.zeros_like(q))
 
     def default_state(self):

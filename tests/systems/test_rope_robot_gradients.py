@@ -1,0 +1,91 @@
+"""Derivatives of simulated ropes by their numbers, in both modes, against central differences:
+taut, slack, and exactly straight."""
+
+from functools import cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rope_robot_reference import fields, inputs_of, robot_of
+
+from cordax import Index3, State, simulate
+from cordax.systems import RopeRobot
+
+NUMBERS = ("EA", "EI", "axial_time", "bending_time", "line_density")
+
+
+def scaled(robot, p):
+    """With its numbers, and the mass of the platform, times `p`."""
+    pick = lambda r: tuple(getattr(r, name) for name in NUMBERS)
+    robot = eqx.tree_at(pick, robot, tuple(x * p[i] for i, x in enumerate(pick(robot))))
+    if robot.platform is None:
+        return robot
+    return eqx.tree_at(lambda r: r.platform.mass, robot, robot.platform.mass * p[5])
+
+
+def check(found, p, step, rtol):
+    """Both modes against central differences of `found`, of order 4: round-off of stiff stretches
+    asks for large steps."""
+    forward, backward = jax.jit(jax.jacfwd(found))(p), jax.jit(jax.jacrev(found))(p)
+    size = np.abs(forward).max(axis=0)
+    np.testing.assert_allclose(forward / size, backward / size, atol=1e-8)
+    for i in range(len(p)):
+        d = step * jnp.eye(len(p))[i]
+        slope = lambda h, d=d: (found(p + h * d) - found(p - h * d)) / (2.0 * h * step)
+        central = (4.0 * slope(1.0) - slope(2.0)) / 3.0
+        np.testing.assert_allclose(forward[:, i] / size[i], central / size[i], atol=rtol)
+
+
+@cache
+def robot_run():
+    robot, inputs = robot_of("paper2_s6"), inputs_of("paper2_s6")
+
+    def after(p, t0, q, v):
+        """Pose of the platform, shape of a rope and pulls after 0.1 s."""
+        trajectory = simulate(
+            scaled(robot, p),
+            State(q, v),
+            dt=1e-3,
+            duration=0.1,
+            save_every=100,
+            integrator="linearly_implicit_euler",
+            formulation=Index3(),
+            control=lambda t, state: inputs(t0 + t),
+            adjoint="scan",
+            throw=False,
+        )
+        return jnp.concatenate([trajectory.q[-1, -3:], trajectory.q[-1, :12:2] * 1e3])
+
+    return jax.jit(after)
+
+
+@pytest.mark.parametrize("instant", [3.0, 5.0], ids=["taut", "slack"])
+def test_robot(instant):
+    s = fields("paper2_s6")
+    k = int(np.argmin(np.abs(s.t_full - instant)))
+    at = jnp.asarray(instant), jnp.asarray(s.q_full[k]), jnp.asarray(s.v_full[k])
+    run = robot_run()
+    check(lambda p: run(p, *at), jnp.ones(6), 4e-3, 3e-5)
+
+
+def test_exactly_straight():
+    """A rope with no stretch and no angle anywhere, let go."""
+    robot = RopeRobot([[0.0, 0.0]], 1.0, root_angle=0.2, root_stiffness=2.0, count=4)
+    zero = jnp.zeros(robot.n_q)
+
+    @jax.jit
+    def after(p):
+        run = simulate(
+            scaled(robot, p),
+            State(zero, zero),
+            dt=1e-3,
+            duration=0.05,
+            save_every=50,
+            integrator="linearly_implicit_euler",
+            throw=False,
+        )
+        return run.q[-1]
+
+    check(after, jnp.ones(5), 4e-3, 3e-5)

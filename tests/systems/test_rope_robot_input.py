@@ -1,0 +1,58 @@
+"""Bad input to ropes: errors that name the field, what was given and what is expected."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from cordax import State, simulate
+from cordax.systems import Platform, RopeRobot
+
+ROOT = [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"count": 0}, "count: got 0, expected a whole number of segments >= 1"),
+        ({"count": 2.5}, "count: got 2.5"),
+        ({"length": 0.0}, "length: got 0.0, expected finite values > 0"),
+        ({"length": [1.0, 2.0]}, "length: got shape"),
+        ({"EA": -1.0}, "EA: got -1.0, expected finite values > 0"),
+        ({"EI": -1e-3}, "EI: got -0.001, expected finite values >= 0"),
+        ({"line_density": np.nan}, "line_density: got nan"),
+        ({"bending_time": -1.0}, "bending_time: got -1.0"),
+        ({"roots": [0.0, 0.0]}, "roots: got shape"),
+        (
+            {"end_point": [[2.0, 0.0]]},
+            "end_point: got end of rope 1 is 100 % of its length too far",
+        ),
+        ({"end_point": [2.0, 0.0]}, "end_point: got shape"),
+        ({"platform": Platform(1.0, 1.0, [[0.0, 0.0]] * 2)}, "platform.attachments: got shape"),
+    ],
+)
+def test_numbers(change, message):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        RopeRobot(**{"roots": ROOT, "length": 1.0, "count": 3, **change})
+
+
+def test_a_platform_that_ropes_cannot_carry():
+    with pytest.raises(ValueError, match=r"platform\.mass: got 0\.0"):
+        Platform(0.0, 1.0, [[0.0, 0.0]])
+    # roots further apart than ropes and platform are long
+    far = RopeRobot(
+        [[0.0, 0.0], [40.0, 0.0]],
+        1.0,
+        platform=Platform.plate(1.0, (1.0, 0.3), [[-0.5, 0.0], [0.5, 0.0]]),
+        count=3,
+    )
+    with pytest.raises(
+        ValueError, match=r"length: got ropes stretched by .*expected ropes that reach"
+    ):
+        far.rest()
+
+
+def test_an_inconsistent_start():
+    robot = RopeRobot(ROOT, 1.0, end_point=[[0.5, -0.5]], count=3)
+    state = State(jnp.zeros(6), jnp.zeros(6))
+    with pytest.raises(ValueError, match=r"state0: .*violates the constraints, \|Phi\| = 0\.5"):
+        simulate(robot, state, dt=1e-3, duration=0.01)
