@@ -1,0 +1,260 @@
+"""Speed of rope robots: `python benchmarks/rope_robot.py [part ...]`.
+
+Prints one JSON object. Parts: paper (two ropes of 20 segments and a platform over 15 s, through
+slack and snap: error against time over methods and steps), scaling (one acceleration and one
+linearly implicit step, 5 to 160 segments), batch (256 robots with different ropes for 1 s), start
+(first call at 20 and 160 segments), mujoco (the same robot in MuJoCo, where it is installed).
+Errors are those against stored trajectories (`tests/data/rope_robot.npz`): of all coordinates in
+space and time, relative, and of the motion of the platform relative to that motion."""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import cordax
+
+cordax.enable_x64()
+
+import equinox as eqx  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import measure  # noqa: E402
+import numpy as np  # noqa: E402
+
+from cordax.control import Quintic  # noqa: E402
+from cordax.mechanics.constraints import Stabilisation  # noqa: E402
+from cordax.systems import Platform, RopeRobot  # noqa: E402
+
+DATA = Path(__file__).parents[1] / "tests" / "data" / "rope_robot.npz"
+FORCE = Quintic(np.zeros(3), [[0.0, 52.0, 0.0], [0.0, -52.0, 0.0]], [[2.0, 4.5], [4.5, 7.0]])
+PAPER_S = 39.1
+
+
+def robot(count: int = 20, EA=4.0e4) -> RopeRobot:
+    """Of section 4 of Tempel, Schmidt, Haasdonk and Pott (2017)."""
+    plate = Platform.plate(5.0, (1.0, 0.3), [[-0.5, 0.15], [0.5, 0.15]])
+    return RopeRobot([[0.0, 0.0], [1.0, -0.25]], 3.0, EA=EA, platform=plate, count=count)
+
+
+def lift(t, state):
+    return FORCE.position(t)
+
+
+def errors(run) -> dict:
+    with np.load(DATA) as file:
+        ref = {k.split("/")[1]: file[k] for k in file.files if k.startswith("paper2/")}
+    norm = lambda t, x: np.sqrt(np.trapezoid(np.sum(x**2, axis=1), t))
+    q, pose = np.asarray(run.q)[::4], np.asarray(run.q)[:, -3:]
+    q32 = ref["q32"].astype(float)
+    return {
+        "space_time": norm(ref["t_q32"], q - q32) / norm(ref["t_q32"], q32),
+        "platform_motion": norm(ref["t"], pose - ref["qp"])
+        / norm(ref["t"], ref["qp"] - ref["qp"][0]),
+        "drift_m": float(jnp.max(run.violation)),
+    }
+
+
+METHODS = {
+    "linearly_implicit_euler": (
+        {"integrator": "linearly_implicit_euler", "formulation": cordax.Index3()},
+        (1e-3, 2.5e-4),
+    ),
+    "generalised_alpha": ({"integrator": "generalised_alpha"}, (1e-3, 5e-4, 2.5e-4)),
+}
+
+
+def paper() -> dict:
+    """Error against time of the 15 s case."""
+    machine = robot()
+    state = machine.rest()
+    rows = []
+    for name, (options, steps) in METHODS.items():
+        for dt in steps:
+            go = lambda dt=dt, options=options: cordax.simulate(
+                machine,
+                state,
+                dt=dt,
+                duration=15.0,
+                save_every=round(0.025 / dt),
+                control=lift,
+                throw=False,
+                **options,
+            )
+            run = go()
+            seconds = measure.best(lambda go=go: go().q, repeats=5)
+            rows.append({"method": name, "dt": dt, "s": seconds, **errors(run)})
+    return {"rows": rows, "paper_s": PAPER_S}
+
+
+def scaling() -> dict:
+    """Microseconds of one evaluation in a loop, by segments."""
+    out = {}
+    none = Stabilisation(jnp.asarray(20.0), jnp.asarray(20.0))
+    u, t = jnp.zeros(3), jnp.zeros(())
+    for count in (5, 10, 20, 40, 80, 160):
+        machine = robot(count)
+        state = machine.hanging([0.45, -3.0, -0.25])
+
+        @eqx.filter_jit
+        def accelerate(machine, q, v):
+            step = lambda _, y: y + 1e-12 * machine.constrained_acceleration(t, y, v, u, none)[0]
+            return jax.lax.fori_loop(0, 1000, step, q)
+
+        @eqx.filter_jit
+        def solve(machine, q, v):
+            def step(_, y):
+                J = machine.constraint_terms(t, y, v).jacobian
+                motion = machine.linearise(t, y, v, u, multipliers=jnp.ones(4))
+                return y + 1e-12 * motion.constrained_solver(J, 1e-3)(motion.f, jnp.zeros(4))[0]
+
+            return jax.lax.fori_loop(0, 1000, step, q)
+
+        row = {}
+        for name, go in (("acceleration_us", accelerate), ("implicit_solve_us", solve)):
+            call = lambda go=go, r=machine, x=state: go(r, x.q, x.v)
+            row[name] = 1e3 * measure.best(call, repeats=5)
+        out[count] = row
+    ratio = lambda k: out[160][k] / out[20][k]
+    return {
+        "by_segments": out,
+        "acceleration_160_over_20": ratio("acceleration_us"),
+        "implicit_160_over_20": ratio("implicit_solve_us"),
+    }
+
+
+def batch() -> dict:
+    """256 robots with ropes of different stiffness for 1 s at 1 ms."""
+    stiffness = jnp.linspace(2e4, 6e4, 256)
+    state = robot().rest()
+    go = lambda: cordax.simulate_batch(
+        lambda EA: (robot(EA=EA), state),
+        stiffness,
+        dt=1e-3,
+        duration=1.0,
+        save_every=100,
+        control=lift,
+        integrator="linearly_implicit_euler",
+        formulation=cordax.Index3(),
+    )
+    run = go()
+    seconds = measure.best(lambda: go().q, repeats=3)
+    return {
+        "members": 256,
+        "s": seconds,
+        "us_per_member_step": seconds * 1e6 / 256 / 1000,
+        "ok": bool(jnp.all(jnp.isfinite(run.q))),
+    }
+
+
+def start() -> dict:
+    """Seconds of the first call, with compilation, of 0.1 s."""
+    out = {}
+    for count in (20, 160):
+        machine = robot(count)
+        state = machine.hanging()
+        begin = time.perf_counter()
+        run = cordax.simulate(
+            machine,
+            state,
+            dt=1e-3,
+            duration=0.1,
+            save_every=100,
+            control=lift,
+            integrator="linearly_implicit_euler",
+            formulation=cordax.Index3(),
+            throw=False,
+        )
+        jax.block_until_ready(run.q)
+        out[count] = time.perf_counter() - begin
+    return {"s": out, "160_over_20": out[160] / out[20]}
+
+
+def mujoco() -> dict | None:
+    """The same robot in MuJoCo: half elements as bodies with slide and hinge, ends connected."""
+    try:
+        import mujoco as mj
+    except ImportError:
+        return None
+    with np.load(DATA) as file:
+        ref = {k.split("/")[1]: file[k] for k in file.files if k.startswith("paper2/")}
+    rows = []
+    for dt in (1e-3, 2e-4):
+        model = mj.MjModel.from_xml_string(mujoco_model(dt))
+        data = mj.MjData(model)
+        at = mujoco_start(mj, model, data, ref["q0"])
+        n = round(15.0 / dt)
+        force = np.asarray(jax.vmap(FORCE.position)(jnp.arange(n) * dt))[:, 1]
+        lift = model.jnt_dofadr[model.joint("pz").id]
+        pose = np.zeros((n + 1, 3))
+        pose[0] = data.qpos[at]
+        begin = time.perf_counter()
+        for k in range(n):
+            data.qfrc_applied[lift] = force[k]
+            mj.mj_step(model, data)
+            pose[k + 1] = data.qpos[at]
+        seconds = time.perf_counter() - begin
+        seen = pose[:: round(0.025 / dt)]
+        norm = lambda x: np.sqrt(np.trapezoid(np.sum(x**2, axis=1), ref["t"]))
+        error = norm(seen - ref["qp"]) / norm(ref["qp"] - ref["qp"][0])
+        rows.append({"dt": dt, "s": seconds, "platform_motion": error})
+    return {"version": mj.__version__, "rows": rows}
+
+
+def mujoco_start(mj, model, data, q):
+    """Set the stored start; returns where the pose of the platform is."""
+    ropes, pose = q[:-3].reshape(2, 20, 2), q[-3:]
+    for j, rope in enumerate(ropes):
+        bends = np.diff(rope[:, 1], prepend=0.0)
+        for i in range(20):
+            data.joint(f"bend_{j}_{i}").qpos = bends[i]
+            data.joint(f"stretch_{j}_{i}").qpos = rope[i, 0]
+    for name, value in zip(("px", "pz", "pa"), pose, strict=True):
+        data.joint(name).qpos = value
+    return [model.jnt_qposadr[model.joint(name).id] for name in ("px", "pz", "pa")]
+
+
+def mujoco_model(dt: float) -> str:
+    machine = robot()
+    seg = machine.segments()
+    l0, mass = float(seg.rest[0, 0]), float(seg.upper_mass[0, 0])
+    spin = float(seg.spin[0, 0]) / 2.0
+    inertia = f'mass="{mass}" diaginertia="{spin} {spin} {spin}"'
+    axial, bend = float(machine.EA) / l0, float(machine.EI) / l0
+    ropes = ""
+    for j, (x, z) in enumerate(np.asarray(machine.roots)):
+        for i in range(20):
+            place = f"{x} 0 {z}" if i == 0 else f"0 0 {-l0 / 2}"
+            ropes += (
+                f'<body pos="{place}"><joint name="bend_{j}_{i}" type="hinge" axis="0 -1 0" '
+                f'stiffness="{bend}" damping="{0.05 * bend}"/>'
+                f'<inertial pos="0 0 {-l0 / 4}" {inertia}/>'
+                f'<body pos="0 0 {-l0 / 2}"><joint name="stretch_{j}_{i}" type="slide" '
+                f'axis="0 0 -1" stiffness="{axial}" damping="{2e-3 * axial}"/>'
+                f'<inertial pos="0 0 {-l0 / 4}" {inertia}/>'
+            )
+        ropes += f'<site name="end{j}" pos="0 0 {-l0 / 2}"/>' + "</body></body>" * 20
+    plate = machine.platform
+    assert plate is not None
+    sites = "".join(
+        f'<site name="hold{j}" pos="{x} 0 {z}"/>'
+        for j, (x, z) in enumerate(np.asarray(plate.attachments))
+    )
+    spin = float(plate.inertia)
+    hold = f'solref="{2 * dt} 1" solimp="0.9999 0.9999 0.001 0.5 2"'
+    return f"""<mujoco><option timestep="{dt}" gravity="0 0 -9.81" integrator="discrete"
+    iterations="50" tolerance="1e-12"><flag contact="disable"/></option><worldbody>{ropes}
+    <body><joint name="px" type="slide" axis="1 0 0"/><joint name="pz" type="slide" axis="0 0 1"/>
+    <joint name="pa" type="hinge" axis="0 -1 0"/><inertial pos="0 0 0" mass="{float(plate.mass)}"
+    diaginertia="{spin} {spin} {spin}"/>{sites}</body></worldbody><equality>
+    <connect site1="end0" site2="hold0" {hold}/><connect site1="end1" site2="hold1" {hold}/>
+    </equality></mujoco>"""
+
+
+PARTS = {f.__name__: f for f in (paper, scaling, batch, start, mujoco)}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
+    chosen = parser.parse_args().parts or list(PARTS)
+    print(json.dumps({"about": measure.about(), **{p: PARTS[p]() for p in chosen}}, indent=2))
