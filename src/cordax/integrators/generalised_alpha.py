@@ -30,7 +30,7 @@ class GeneralisedAlpha(Integrator):
 
     rho: Float[Array, ""] = float_field(default=0.5)
     tolerance: float = eqx.field(static=True, default=1e-10)
-    max_iterations: int = eqx.field(static=True, default=40)
+    max_iterations: int = eqx.field(static=True, default=60)
 
     order = 2
     explicit = False

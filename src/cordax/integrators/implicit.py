@@ -26,7 +26,7 @@ class _Implicit(Integrator):
     self_starting = False
     solves_constraints = "allowed"
     tolerance: float = eqx.field(static=True, default=1e-12)
-    max_iterations: int = eqx.field(static=True, default=40)
+    max_iterations: int = eqx.field(static=True, default=60)
 
     def init(self, dynamics, t, dt, state, u):
         m = dynamics.system.n_constraints if dynamics.formulation.keeps_constraints else 0

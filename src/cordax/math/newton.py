@@ -15,6 +15,10 @@ from .linalg import solve
 FAST = 0.1
 #: corrections with an old Jacobian that shrink no faster than this are thrown away
 USELESS = 0.5
+#: iterations that go ahead whatever happens; good ones along curved valleys look stuck at first
+PATIENCE = 20
+#: parts of a correction below this are not tried: on with a new Jacobian
+SHORTEST = 1.0 / 64.0
 #: a radius below this share of the first correction says nothing: the motion starts from rest
 BLIND = 1e-3
 
@@ -53,7 +57,8 @@ def newton(
     are stiff, a first guess is far off in forces, the linearisation there may be indefinite, and
     its correction would throw the iteration away. A search for a smaller residual does not help:
     along the curved valley of a stiff energy the residual of a good correction grows before it
-    falls.
+    falls. After twenty iterations a correction within the radius that leaves one as long as
+    itself, as where friction turns from stick to slip, is taken back and halved.
 
     The derivative is that of the implicit function in both modes, with the Jacobian at the solution
     and without going through the iterations. Second derivatives do not come out right: that
@@ -115,8 +120,10 @@ class _Progress(NamedTuple):
     x: Any
     A: Any  # arrays of the Jacobian
     stale: Any  # whether it must be renewed
-    last: Any  # size of the correction before, as applied
-    whole: Any  # and before it was cut
+    base: Any  # where the last correction started,
+    way: Any  # that correction as computed,
+    level: Any  # its size,
+    part: Any  # and the part of it that was taken
     radius: Any
     iterations: Any
     done: Any
@@ -131,34 +138,45 @@ def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_itera
         A = lax.cond(now.stale, lambda: linear(now.x), lambda: now.A)
         dx = apply(A, r)
         size = measure(now.x, dx)
-        rate = size / jnp.where(now.last > 0, now.last, size)
         first = now.iterations == 0
+        rate = size / jnp.where(first, size, now.part * now.level)
         radius = jnp.where(first & (now.radius < BLIND * size), size, now.radius)
         long = size > radius
         slow = ~(rate <= FAST)
         useless = ~now.stale & ~(rate <= USELESS)
-        share = jnp.where(useless, 0.0, jnp.where(long, radius / size, 1.0))
-        worse = (size > now.whole) & ~first
-        shorter, longer = jnp.maximum(0.5 * radius, 0.25 * radius0), 2.0 * radius
+        # A step between stick and slip, say: corrections are no longer than the motion, but taken
+        # whole they do not get shorter. Back, and half of it.
+        stuck = size > (1.0 - 0.25 * now.part) * now.level
+        back = now.stale & (now.iterations >= PATIENCE) & (size <= radius0) & stuck
+        back = back & (now.part > SHORTEST)
+        done = ~long & (size * jnp.minimum(rate, 1.0) <= tolerance)
+        back = back & ~done
+        part = jnp.where(long, radius / size, 1.0)
+        part = jnp.where(back, 0.5 * now.part, jnp.where(useless, now.part, part))
+        again = back | useless
+        base, way = (jnp.where(again, *x) for x in ((now.base, now.x), (now.way, dx)))
+        longer = jnp.maximum(0.5 * radius, 0.25 * radius0)
+        longer = jnp.where((size > now.level) & ~first, longer, 2.0 * radius)
         return _Progress(
-            now.x - share * dx,
+            # a useless correction leaves x where it is, with a new Jacobian to come
+            jnp.where(useless, now.x, base - part * way),
             A,
-            # a fresh Jacobian is kept at least once
-            long | useless | (slow & ~now.stale),
-            jnp.where(useless, now.last, share * size),
-            size,
-            jnp.where(long, jnp.where(worse, shorter, longer), radius),
+            long | back | useless | (slow & ~first),
+            base,
+            way,
+            jnp.where(again, now.level, size),
+            part,
+            jnp.where(long, longer, radius),
             now.iterations + 1,
-            ~long & (size * jnp.minimum(rate, 1.0) <= tolerance),
+            done,
             ~jnp.isfinite(size),
         )
 
     def unfinished(now: _Progress):
         return ~now.done & ~now.failed & (now.iterations < max_iterations)
 
-    no = jnp.asarray(False)
-    none = jnp.zeros_like(radius0)
-    start = _Progress(x0, zeros, ~no, none, none, radius0, jnp.asarray(0), no, no)
+    no, one = jnp.asarray(False), jnp.ones_like(radius0)
+    start = _Progress(x0, zeros, ~no, x0, x0, jnp.inf * one, one, radius0, jnp.asarray(0), no, no)
     end = lax.while_loop(unfinished, correct, start)
     return end.x, end.done
 
