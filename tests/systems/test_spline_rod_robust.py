@@ -36,12 +36,13 @@ def test_an_undamped_metal_wire(wire, dt):
 
 
 def test_a_rod_falls_on_a_rough_floor():
-    """Contact, stick and slip: it lies on the floor, has lost energy and sinks in as deep as its
-    weight asks."""
+    """Contact, stick and slip: it reaches the floor, does not go through it, and energy is only
+    lost."""
     floor = Plane(point=(0, 0, -0.05), friction=0.3, damping=0.5)
     ends = {"left": End.clamped(), "right": End.clamped()}
     rod = SplineRod(young=2.5e6, control_points=7, obstacles=(floor,), **ends)
     run = simulate(rod, dt=2e-3, duration=1.0)
-    low = np.asarray(run["control"])[:, :, 2].min(axis=1)
-    assert low.min() > -0.06
-    assert np.any(np.asarray(run["centre"])[:, 2] < -0.045)
+    # an impact at 1 m/s sinks in by v sqrt(mu/k) = 1 mm
+    assert 0.048 < float(np.max(run["sag"])) < 0.053
+    total = np.asarray(run.energy()["total"])
+    assert total[-1] < total[100] < total[20] < 1e-9
