@@ -21,8 +21,8 @@ class Rosenbrock2(Integrator):
     with g = 1 - 1/sqrt(2): L-stable, and of order 2 whatever J is. So the derivative of the mass
     matrix, of held forces and of the inputs may be left out of J: the solve is the one of linearly
     implicit Euler, with a factor n_v instead of 2 n_v. Not for long undamped motions:
-    there the nonlinear terms feed energy in, and stiff undamped wires run away at steps above half a
-    millisecond. Inputs are evaluated in both stages."""
+    there the nonlinear terms feed energy in, and stiff undamped wires run away at steps above half
+    a millisecond. Inputs are evaluated in both stages."""
 
     order = 2
     explicit = False
