@@ -64,14 +64,6 @@ class Dynamics(eqx.Module):
     def linearise(self, t, q, v, u) -> Linearisation:
         return self.formulation.linearise(self.system, t, q, v, u)
 
-    @property
-    def linearisation_is_exact(self) -> bool:
-        """Whether `linearise` holds all derivatives of the acceleration: a constant mass matrix,
-        no constraints and no held forces."""
-        system = self.system
-        free = system.n_constraints == 0 and not system.holds_forces
-        return free and system.constant_mass
-
     def retract(self, q, dq):
         return self.system.retract(q, dq)
 

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float, Int
 from .._results import GOOD
 from .._types import InputFunction
 from ..formulations import Dynamics
-from ..math.dependence import depends
 from ..mechanics import State
 
 
@@ -21,13 +20,6 @@ class Step(NamedTuple):
     carry: Any
     code: Int[Array, ""] | int = GOOD
     multipliers: Float[Array, " m"] | None = None
-
-
-def linearisation_is_exact(dynamics: Dynamics, t, state: State, u: InputFunction) -> bool:
-    """Whether the machine's own linearisation holds all derivatives that Newton's method needs:
-    also those of the inputs, which must not feed the state back."""
-    feedback = lambda q, v: u(t, q, v)
-    return dynamics.linearisation_is_exact and not depends(feedback, state.q, state.v)
 
 
 class Integrator(eqx.Module):
