@@ -1,4 +1,4 @@
-"""The study of the neck: runs in pieces, verdicts that follow the numbers, tables and JSON."""
+"""The study of the neck: runs, verdicts that follow the numbers, tables and JSON."""
 
 import json
 from types import SimpleNamespace
@@ -10,15 +10,14 @@ import cordax
 from cordax import Dynamics, Minimal
 from cordax.integrators import BY_NAME
 from cordax.reproduce.neck import figures
-from cordax.reproduce.neck import march as marching
 from cordax.reproduce.neck.claims import judge
 from cordax.reproduce.neck.experiments import Convergence, Limits, Study, Tried, order
 from cordax.reproduce.neck.limits import Predicted, with_choices
+from cordax.reproduce.neck.march import difference, march
 from cordax.reproduce.neck.setup import controlled
 from cordax.reproduce.neck.tables import as_data, as_text
+from cordax.reproduce.timing import Timing
 from cordax.systems import Neck
-
-STEPS = 40
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +25,10 @@ def case():
     return controlled(1, "rigid")
 
 
-@pytest.fixture
-def short_pieces(monkeypatch):
-    monkeypatch.setattr(marching, "STEPS", STEPS)
-
-
-def test_pieces_are_one_run(case, short_pieces):
-    run = marching.march(case, "explicit_euler", 1e-3, duration=0.1)
-    assert len(run.pieces) == 3  # the last goes beyond the duration and is cut
-    np.testing.assert_allclose(run.t, 1e-3 * np.arange(101), rtol=1e-12)
+def test_runs_end_at_the_duration(case):
+    """Whole steps beyond it are left out."""
+    run = march(case, "explicit_euler", 1e-3, duration=0.0995)
+    np.testing.assert_allclose(run.t, 1e-3 * np.arange(100), rtol=1e-12)
     whole = cordax.simulate(
         case.neck,
         case.start,
@@ -43,27 +37,33 @@ def test_pieces_are_one_run(case, short_pieces):
         integrator="explicit_euler",
         control=case.control,
     )
-    np.testing.assert_allclose(run.alpha, whole.q[:101], rtol=0, atol=1e-15)
-    error = np.abs(case.control.tracking_error(whole))[:101].max()
+    np.testing.assert_allclose(run.alpha, whole.q[:100], rtol=0, atol=1e-15)
+    error = np.abs(case.control.tracking_error(whole))[:100].max()
     assert run.error == pytest.approx(float(error), rel=1e-9)
-    finer = marching.march(case, "explicit_euler", 5e-4, duration=0.1)
+    assert run.seconds_per_step == pytest.approx(run.seconds / 100)
+    finer = march(case, "explicit_euler", 5e-4, duration=0.0995)
     expected = np.abs(finer.alpha[::4] - run.alpha[::2]).max()
-    assert marching.difference(run, finer) == expected > 0
+    assert difference(run, finer) == expected > 0
 
 
-def test_failure_ends_the_run(case, short_pieces):
+def test_failure_ends_the_run(case):
     """Gains far too large for the step drive the joint out of range."""
     wild = with_choices(case, 5e-5, 2000.0)
     start = cordax.State(wild.start.q + 0.1, wild.start.v)
-    run = marching.march(wild._replace(start=start), "explicit_euler", 2e-3)
+    run = march(wild._replace(start=start), "explicit_euler", 2e-3)
     assert 0 < run.failure_time < 6.3 and run.error == np.inf
     assert run.t[-1] < run.failure_time and np.all(np.abs(run.alpha) < np.pi)
 
 
-def _run(seconds, steps=3150):
+def _run(seconds, steps=3150, jitter=1.0):
+    """Three rounds, of which the second takes `jitter` times as long."""
     stretch = np.array([[0.5e-3] * 4, [0.1e-3, 0.4e-3, 0.9e-3, 0.2e-3]])
     return SimpleNamespace(
-        seconds=seconds, seconds_per_step=seconds / steps, dt=2e-3, series=lambda get: stretch
+        seconds=seconds,
+        timing=Timing((seconds, jitter * seconds, seconds)),
+        seconds_per_step=seconds / steps,
+        dt=2e-3,
+        series=lambda get: stretch,
     )
 
 
@@ -156,6 +156,31 @@ def test_a_study_that_agrees_with_the_paper_reproduces_every_claim():
             "limit falls with the complexity",
             {"limits": _study().limits | {4: _limits(4e-4, 0.0, 7e-4, 3.0)}},
             "only with these choices",
+        ),
+        (
+            "explicit scheme is faster",
+            {"runs": _study().runs | {(3, "rigid", "explicit"): _run(13.0)}},
+            "in part",
+        ),
+        (
+            "explicit scheme is faster",
+            {"runs": _study().runs | {(3, "rigid", "explicit"): _run(3.0, jitter=5.0)}},
+            "cannot be judged",
+        ),
+        (
+            "rises with the number of joints",
+            {"runs": _study().runs | {(3, "rigid", "implicit"): _run(12.0, jitter=1.5)}},
+            "cannot be judged",
+        ),
+        (
+            "elasticity does not raise",
+            {"runs_at_04": {"rigid": _run(17.0), "elastic": _run(30.0)}},
+            "does not reproduce",
+        ),
+        (
+            "elasticity does not raise",
+            {"runs_at_04": {"rigid": _run(17.0), "elastic": _run(20.0, jitter=1.5)}},
+            "cannot be judged",
         ),
         (
             "more precise",

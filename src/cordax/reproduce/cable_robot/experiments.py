@@ -1,6 +1,5 @@
 """Everything the study measures, in one structure."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from ...simulate import simulate
 from ...statics import modes
 from ...systems.cable_robot.payload import EQUAL, Payload
 from ...trajectory import Trajectory
+from ..timing import Timing, in_turn
 from .setup import (
     PENALTY,
     PRINTED,
@@ -103,7 +103,7 @@ class Study(NamedTuple):
     overturned_penalty: Drift
     flips: dict[str, float]
     norm_factor: float
-    seconds: dict[str, float]
+    timings: dict[str, Timing]
 
 
 def measure(say: Callable[[str], None]) -> Study:
@@ -121,17 +121,18 @@ def measure(say: Callable[[str], None]) -> Study:
         every = [crate, loose, *ways.values(), *plates.values(), motors, triangle, papers]
         list(pool.map(_go, every))
     say("the push: three models of exits, six formulations")
-    impulse, seconds = {}, {}
-    for model, file in plates.items():
-        impulse[model], seconds[f"Model {model}"] = _timed(file)
-    penalty_run, seconds["overturning"] = _timed(papers)
+    measured = in_turn({model: lambda file=file: _go(file) for model, file in plates.items()})
+    impulse = {model: run for model, (run, _) in measured.items()}
+    timings = {f"Model {model}": timing for model, (_, timing) in measured.items()}
+    measured = in_turn({"overturning": lambda: _go(papers)}, rounds=1)
+    penalty_run, timings["overturning"] = measured["overturning"]
     printed = {model: _go(suspended(model, PRINTED)) for model in (1, 2)}
     drift = _drifts(plates[2], impulse[2], ways)
     frequencies = {model: _frequencies(file) for model, file in plates.items()}
     say("the pick")
     crate_off = picking(False)
     pick, pick_off = _go(crate), _go(crate_off)
-    joint, seconds["pick"] = _joint(crate_off, pick_off)
+    joint, timings["pick"] = _joint(crate_off, pick_off)
     say("the overturning")
     overturn = _go(triangle)
     flips = {
@@ -158,19 +159,12 @@ def measure(say: Callable[[str], None]) -> Study:
         overturned_penalty=_drift(papers, penalty_run),
         flips=flips,
         norm_factor=_norm_factor(plates[1]),
-        seconds=seconds,
+        timings=timings,
     )
 
 
 def _go(file: RobotFile) -> Trajectory:
     return jax.block_until_ready(file.simulate())
-
-
-def _timed(file: RobotFile) -> tuple[Trajectory, float]:
-    """A run of something compiled, and its wall time [s]."""
-    begin = time.perf_counter()
-    run = _go(file)
-    return run, time.perf_counter() - begin
 
 
 # --- the push ------------------------------------------------------------------------------------
@@ -265,9 +259,9 @@ def _picked(run: Trajectory) -> Picked:
     )
 
 
-def _joint(file: RobotFile, run: Trajectory) -> tuple[Joint, float]:
-    """Both kinds of joints over the second after the pick by the penalty formulation, and what the
-    whole run would take that way [s]."""
+def _joint(file: RobotFile, run: Trajectory) -> tuple[Joint, Timing]:
+    """Both kinds of joints over the second after the pick by the penalty formulation, and how long
+    the whole run would take that way."""
     at = int(np.searchsorted(np.asarray(run.t), PICK - 1e-9))
     state = State(run.q[at], run.v[at])
     load = file.robot.payload
@@ -277,12 +271,12 @@ def _joint(file: RobotFile, run: Trajectory) -> tuple[Joint, float]:
     robots = [file.robot.pick(state), equal.pick(state)]
     options = {"dt": STEP, "duration": 1.0, "save_every": 100, "t0": PICK, "formulation": PENALTY}
     crossed, same = (jax.block_until_ready(simulate(r, state, **options)) for r in robots)
-    begin = time.perf_counter()
-    jax.block_until_ready(simulate(robots[0], state, **options))
-    seconds = (time.perf_counter() - begin) * file.duration
+    again = lambda: jax.block_until_ready(simulate(robots[0], state, **options))
+    second = in_turn({"second": again}, rounds=1)["second"][1]
+    whole = Timing(tuple(x * file.duration for x in second.rounds))
     off = lambda name: float(np.max(np.abs(crossed[name] - same[name])[1:]))
     vanishing = [_vanishing(r, state) for r in robots]
-    return Joint(vanishing[1], vanishing[0], off("tension"), off("payload_position")), seconds
+    return Joint(vanishing[1], vanishing[0], off("tension"), off("payload_position")), whole
 
 
 def _vanishing(robot, state: State) -> int:

@@ -102,7 +102,9 @@ def seconds(study: Study) -> list[list[str]]:
     for name, paper in SECONDS.items():
         simulated = {"pick": 20, "overturning": 14}.get(name, 10)
         note = " (from 1 s)" if name == "pick" else ""
-        rows.append([name, f"{simulated}", f"{paper:g}", f"{study.seconds[name]:.2f}{note}"])
+        rows.append(
+            [name, f"{simulated}", f"{paper:g}", f"{study.timings[name].seconds:.2f}{note}"]
+        )
     rows.append(["ADAMS", "10", f"{ADAMS_SECONDS:g}", ""])
     return rows
 
@@ -151,7 +153,12 @@ def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
         ],
         "norm_over_tension": study.norm_factor,
         "seconds": {
-            name: {"paper": paper, "ours": study.seconds[name]} for name, paper in SECONDS.items()
+            name: {
+                "paper": paper,
+                "ours": study.timings[name].seconds,
+                "rounds": list(study.timings[name].rounds),
+            }
+            for name, paper in SECONDS.items()
         },
         "claims": [claim._asdict() for claim in claims],
     }

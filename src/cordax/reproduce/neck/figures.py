@@ -32,7 +32,7 @@ def write(study: Study, folder: Path) -> list[Path]:
 
     written = []
     for n in JOINTS:
-        picture = plot_snapshots(study.runs[n, "elastic", "implicit"].pieces[0])
+        picture = plot_snapshots(study.runs[n, "elastic", "implicit"].trajectory)
         written.append(save_figure(picture, folder / f"neck_robot_{n}.png"))
     with plt.rc_context(FONT):
         for name, draw in (

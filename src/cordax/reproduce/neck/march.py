@@ -1,8 +1,4 @@
-"""Runs at any step with one compiled function per scheme.
-
-The number of stored steps is part of what is compiled, so a study over many step sizes would
-compile for each. Here a run advances in pieces of equally many steps; only numbers differ.
-"""
+"""Runs of the controlled neck, whole or until they fail."""
 
 import time
 from typing import NamedTuple
@@ -10,33 +6,28 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from ...mechanics import State
 from ...simulate import simulate
 from ...trajectory import Trajectory
+from ..timing import Timing
 from .setup import DURATION, Controlled
-
-#: steps of a piece: the whole motion at 2 ms
-STEPS = 3150
 
 
 class Run(NamedTuple):
     """A run of a scheme at a step `dt` [s] until `duration` [s] or its failure.
 
-    `pieces` are trajectories end to end, the last possibly beyond the duration; `seconds` the wall
-    time spent, compilation included if this was the first run of its kind.
+    `trajectory`: whole steps, so possibly beyond the duration; `timing` of the run, compilation
+    included if it is not one of several and was the first of its kind.
     """
 
     case: Controlled
-    pieces: list[Trajectory]
+    trajectory: Trajectory
     dt: float
     duration: float
-    seconds: float
+    timing: Timing
 
     def series(self, get) -> np.ndarray:
         """`get(trajectory)` along the run up to the duration or the failure, first axis time."""
-        parts = [np.asarray(get(p)) for p in self.pieces]
-        whole = np.concatenate([*(x[:-1] for x in parts[:-1]), parts[-1]])
-        return whole[: self._count]
+        return np.asarray(get(self.trajectory))[: self._count]
 
     @property
     def _count(self) -> int:
@@ -56,7 +47,7 @@ class Run(NamedTuple):
     @property
     def failure_time(self) -> float:
         """When the state left the valid range [s]; inf if it did not within the duration."""
-        failed = float(self.pieces[-1].failure_time)
+        failed = float(self.trajectory.failure_time)
         return failed if failed <= self.duration + 1e-9 else np.inf
 
     @property
@@ -73,8 +64,18 @@ class Run(NamedTuple):
         return np.asarray(jax.vmap(reference.position)(jax.numpy.asarray(self.t)))
 
     @property
+    def seconds(self) -> float:
+        """The least wall time [s]."""
+        return self.timing.seconds
+
+    @property
     def seconds_per_step(self) -> float:
-        return self.seconds / (STEPS * len(self.pieces))
+        return self.seconds / steps(self.dt, self.duration)
+
+
+def steps(dt: float, duration: float = DURATION) -> int:
+    """Steps of a run: as many as it takes to reach the duration."""
+    return int(np.ceil(duration / dt - 1e-6))
 
 
 def march(
@@ -86,31 +87,18 @@ def march(
 ) -> Run:
     """Simulate `case` under its controller, or under `control` if given."""
     law = case.control if control is None else control
-    state, pieces = case.start, []
     begin = time.perf_counter()
-    while len(pieces) * STEPS * dt < duration - 1e-9:
-        piece = simulate(
-            case.neck,
-            state,
-            dt=dt,
-            duration=STEPS * dt,
-            integrator=integrator,
-            control=law,
-            t0=len(pieces) * STEPS * dt,
-            throw=False,
-        )
-        pieces.append(piece)
-        state = State(piece.q[-1], piece.v[-1])
-        if not bool(piece.succeeded):
-            break
-    return Run(case, pieces, dt, duration, time.perf_counter() - begin)
-
-
-def timed(case: Controlled, integrator: str, dt: float, repeats: int = 3) -> Run:
-    """The run with its shortest wall time of several, none of which compiles."""
-    march(case, integrator, dt, duration=dt)
-    runs = [march(case, integrator, dt) for _ in range(repeats)]
-    return min(runs, key=lambda run: run.seconds)
+    trajectory = simulate(
+        case.neck,
+        case.start,
+        dt=dt,
+        duration=steps(dt, duration) * dt,
+        integrator=integrator,
+        control=law,
+        throw=False,
+    )
+    jax.block_until_ready(trajectory.q)
+    return Run(case, trajectory, dt, duration, Timing((time.perf_counter() - begin,)))
 
 
 def difference(a: Run, b: Run, grid: float = 2e-3) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from ..report import Claim, claim_text, finite, section
 from .claims import fine
 from .experiments import JOINTS, SCHEMES, Study, order
-from .march import STEPS, Run
+from .march import Run
 from .setup import DURATION
 
 #: printed in the paper: seconds of MATLAB
@@ -177,7 +177,7 @@ def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
     """Everything, for machines: only dictionaries, lists, texts and finite numbers or None."""
     seconds = lambda run: run.seconds
     data = {
-        "settings": {"duration_s": DURATION, "steps_per_piece": STEPS},
+        "settings": {"duration_s": DURATION},
         "table_1_s": {
             f"{scheme}, {n} joints": {
                 "paper": float(paper),
@@ -197,6 +197,13 @@ def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
                 ),
             }
             for (n, scheme), printed in _TABLE_3.items()
+        },
+        "rounds_s": {
+            " ".join(map(str, key)): list(run.timing.rounds) for key, run in study.runs.items()
+        }
+        | {
+            f"3 {kind} explicit, 0.4 ms": list(run.timing.rounds)
+            for kind, run in study.runs_at_04.items()
         },
         "differences_rad": {str(n): study.differences[n] for n in JOINTS},
         "limits_s": {

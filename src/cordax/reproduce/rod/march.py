@@ -15,6 +15,7 @@ import numpy as np
 from ...formulations import Dynamics, Minimal
 from ...integrators import BY_NAME, Integrator
 from ...systems import SplineRod
+from ..timing import Timing, in_turn
 from .setup import AMPLITUDE, DURATION, FREQUENCY
 
 #: stored states a run can have
@@ -28,14 +29,20 @@ class Run(NamedTuple):
 
     `t` [s] (k,), `q` and `v` (k, n) stored states, the good ones; `failure_time` [s] the first
     stored time at which a position was beyond `FAR`, not a number, or a step not solved; inf if
-    none; `seconds` of computing, with compilation if this was the first run of its kind."""
+    none; `timing` of the run, with compilation if it is not one of several and was the first of its
+    kind."""
 
     rod: SplineRod
     t: np.ndarray
     q: np.ndarray
     v: np.ndarray
     failure_time: float
-    seconds: float
+    timing: Timing
+
+    @property
+    def seconds(self) -> float:
+        """The least wall time [s]."""
+        return self.timing.seconds
 
     @property
     def failed(self) -> bool:
@@ -74,18 +81,19 @@ def march(
     begin = time.perf_counter()
     numbers = map(jnp.asarray, (dt, AMPLITUDE[load], stride, rows))
     states, stored, failed = jax.block_until_ready(_march(rod, BY_NAME[scheme](), *numbers))
-    seconds = time.perf_counter() - begin
+    timing = Timing((time.perf_counter() - begin,))
     good = int(stored) + 1
     q, v = (np.asarray(x[:good]) for x in states)
     failure = (good * stride) * dt if bool(failed) else np.inf
-    return Run(rod, stride * dt * np.arange(good), q, v, failure, seconds)
+    return Run(rod, stride * dt * np.arange(good), q, v, failure, timing)
 
 
-def timed(rod: SplineRod, scheme: str, dt: float, *, repeats: int, **options) -> Run:
-    """The run with the least computing time of several, none of which compiles."""
-    march(rod, scheme, dt, duration=dt)
-    runs = (march(rod, scheme, dt, **options) for _ in range(repeats))
-    return min(runs, key=lambda run: run.seconds)
+def timed(given: dict, rounds: int, dt: float, **options) -> dict:
+    """Runs of rods and schemes, measured in turn; none of them compiles."""
+    for rod, scheme in given.values():
+        march(rod, scheme, dt, duration=dt)
+    jobs = {key: lambda pair=pair: march(*pair, dt, **options) for key, pair in given.items()}
+    return {key: run._replace(timing=t) for key, (run, t) in in_turn(jobs, rounds).items()}
 
 
 @eqx.filter_jit

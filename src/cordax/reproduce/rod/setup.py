@@ -1,7 +1,8 @@
 """The rods and the loads of the study."""
 
-import jax.numpy as jnp
+import equinox as eqx
 
+from ..._precision import as_float_array
 from ...systems import End, SplineRod
 
 #: of the paper: length, diameter [m], end springs [N/m], steps of its runs and of its grids [s],
@@ -20,8 +21,10 @@ AMPLITUDE = {"gravity": 0.0, "forced": FORCE}
 
 
 def soft_rod(control_points: int = 9, samples: int = 101, torsion_width: float = 1.0) -> SplineRod:
-    """The paper's rod with a modulus that makes its steps stable."""
-    return _rod(SOFT, SOFT_SPRING, control_points, samples, torsion_width)
+    """The paper's rod with a modulus that makes its steps stable. A torsion width of 0 [1/m] is the
+    strain as printed, which rods refuse."""
+    rod = _rod(SOFT, SOFT_SPRING, control_points, samples, torsion_width or 1.0)
+    return eqx.tree_at(lambda r: r.torsion_width, rod, as_float_array(torsion_width))
 
 
 def aluminium_rod(control_points: int = 9, samples: int = 101) -> SplineRod:
@@ -39,6 +42,6 @@ def _rod(young: float, spring: float, points: int, samples: int, width: float) -
         right=end,
         control_points=points,
         quadrature=("trap", samples),
-        torsion_width=jnp.asarray(width),
+        torsion_width=as_float_array(width),
         loads=(0.5,),
     )

@@ -44,7 +44,7 @@ def as_text(study: Study, claims: list[Claim]) -> str:
         *(
             section(
                 f"Table {number} ({language}, {load}). Seconds for {grid} / ours, {unmeasured}",
-                cells(table, study.granularity.seconds[load]),
+                cells(table, study.granularity.seconds(load)),
             )
             for number, language, load, table in _GRIDS
         ),
@@ -212,6 +212,7 @@ def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
                     for dt, e in s.energy.items()
                 },
                 "seconds": s.seconds,
+                "rounds_s": list(s.timing.rounds),
             }
             for name, s in study.schemes.items()
         },
@@ -233,7 +234,7 @@ def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
         "tables_5_to_8_s": {
             str(number): {
                 "paper": by_cell(table),
-                "ours": by_cell(study.granularity.seconds[load]),
+                "ours": by_cell(study.granularity.seconds(load)),
             }
             for number, _, load, table in _GRIDS
         },
