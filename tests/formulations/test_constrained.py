@@ -12,6 +12,8 @@ from cordax import (
     Baumgarte,
     Dynamics,
     GeneralisedAlpha,
+    ImplicitEuler,
+    ImplicitMidpoint,
     Index3,
     LinearlyImplicitEuler,
     Minimal,
@@ -98,6 +100,13 @@ def test_orders_of_the_index_3_integrators(method, order, exact):
         assert np.max(drift) < 1e-13
     else:
         np.testing.assert_allclose(orders(drift), 2.0, atol=0.1)
+
+
+@pytest.mark.parametrize("method, order", [(ImplicitMidpoint(), 2), (ImplicitEuler(), 1)])
+def test_implicit_methods_keep_the_constraints(method, order, exact):
+    state, _, drift = errors(Index3(), method, exact, (128, 256, 512))
+    np.testing.assert_allclose(orders(state), order, atol=0.1)
+    assert np.max(drift) < 1e-13
 
 
 def test_the_error_of_the_penalty_form_is_that_of_its_factor(exact):
