@@ -1,6 +1,7 @@
 """Controllers, reference motions and tension distribution."""
 
 from .computed_torque import ComputedTorque
+from .near_rigid import NearRigidQP
 from .pid import PID
 from .pulses import Pulses
 from .recorded import RecordedInput
@@ -16,6 +17,7 @@ __all__ = [
     "Hermite",
     "MeanTension",
     "MinimumTension",
+    "NearRigidQP",
     "Pulses",
     "Quintic",
     "RaisedCosine",

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -23,6 +24,7 @@ from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop
 from .tree import Tree, tree_of
+from .wound import WoundCables
 
 #: stands for all joints whose coordinates add like numbers
 _PLAIN = Fixed()
@@ -177,16 +179,23 @@ class Mechanism(System):
         return self._force(self._instant(t, q, v, at), u, inertia)
 
     def _force(self, at: Instant, u, inertia):
+        joint, wrenches = self._efforts(at, u)
+        return joint - dynamics.bias(self.tree, at.motions, inertia, self.gravity, wrenches)
+
+    def _efforts(self, at: Instant, u, driven: bool = False):
+        """Joint forces (n_v,) and wrenches (N, 6) or None of all elements, or of driven ones."""
         joint, wrenches, start = jnp.zeros(self.n_v, at.q.dtype), None, 0
         for element in self.elements:
             k = len(element.input_names)
+            if driven and k == 0:
+                continue
             effort = element.effort(at, u[start : start + k])
             start += k
             if effort.joint is not None:
                 joint = joint + effort.joint
             if effort.wrenches is not None:
                 wrenches = effort.wrenches if wrenches is None else wrenches + effort.wrenches
-        return joint - dynamics.bias(self.tree, at.motions, inertia, self.gravity, wrenches)
+        return joint, wrenches
 
     def bias(self, q, v) -> Float[Array, " n_v"]:
         """Coriolis, gyroscopic and gravity terms: `M a + bias = joint forces`."""
@@ -221,6 +230,48 @@ class Mechanism(System):
         alpha, beta, active = stabilisation
         wanted = -terms.bias - 2.0 * alpha * terms.rate - beta**2 * terms.phi
         return WholeMatrix(M, terms.jacobian, active).solve(f, wanted)
+
+    # --- what controllers ask for
+    def input_matrix(self, t, q, v) -> Float[Array, "n_v n_u"]:
+        """Joint forces per unit of each input."""
+        at = self.instant(t, q, v)
+
+        def pushed(u):
+            joint, wrenches = self._efforts(at, u, driven=True)
+            if wrenches is None:
+                return joint
+            total = self.tree.below_sum(wrenches)
+            return joint + jnp.sum(at.motions.poses.S * total[self.tree.owner], axis=1)
+
+        return jax.jacfwd(pushed)(jnp.zeros(self.n_u, q.dtype))
+
+    def point_terms(self, q, v, body: str, point):
+        """Jacobian (3, n_v) of a point (3,) of a body, and its acceleration (3,) at zero joint
+        accelerations [m/s^2]."""
+        at, i = self.motions(q, v), self.tree.body(body)
+        x = at.poses.p[i] + jnp.sum(at.poses.R[i] * jnp.asarray(point, q.dtype), axis=1)
+        S = at.poses.S * jnp.asarray(self.tree.moves[i], q.dtype)[:, None]
+        J = S[:, 3:] + kinematics.cross(S[:, :3], x)
+        omega, speed = at.V[i, :3], at.V[i, 3:] + kinematics.cross(at.V[i, :3], x)
+        bias = at.A[i, 3:] + kinematics.cross(at.A[i, :3], x) + kinematics.cross(omega, speed)
+        return J.T, bias
+
+    def strain_names(self) -> tuple[str, ...]:
+        """Independent coordinates of wound cables."""
+        kinds = self.tree.kinds
+        return tuple(
+            f"{name}_{getattr(kinds[self.tree.body(name)], 'independent', '')}"
+            for name in self._wound().cables
+        )
+
+    def cable_terms(self, t, q, v):
+        """Strain, stiffness and force columns of wound cables."""
+        return self._wound().terms(self.instant(t, q, v))
+
+    def _wound(self) -> WoundCables:
+        laws = [e for e in self.elements if isinstance(e, WoundCables)]
+        require(len(laws) == 1, "elements", f"{len(laws)} WoundCables", "one of them")
+        return laws[0]
 
     # --- states
     def default_state(self):

@@ -1,5 +1,7 @@
 """Elastic cables wound on pulleys by involute joints: the law between strain and force."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,15 @@ from ..._precision import float_field
 from .elements import Effort, Element, Instant, as_names, spread
 from .involute import CableState, Involute, RigidInvolute
 from .tree import Tree
+
+
+class CableTerms(NamedTuple):
+    """Of n cables: `strain` (n,), `stiffness` E A (n,) [N], and `columns` (n_v, n), the joint
+    forces that resist a unit of tension."""
+
+    strain: Float[Array, " n"]
+    stiffness: Float[Array, " n"]
+    columns: Float[Array, "n_v n"]
 
 
 class WoundCables(Element):
@@ -63,14 +74,16 @@ class WoundCables(Element):
         rows = self._rows(at.tree).reshape(-1)
         return Effort(joint=spread(rows, at.tree.n_v, force.reshape(-1)))
 
-    def stiffness_columns(self, at: Instant) -> Float[Array, "n_v n"]:
-        """Generalised force that the cables resist a unit of additional strain with: `A_s`."""
-        cable = self.state(at)
-        size = jnp.where(cable.strain > 0, self.modulus * self.area, 0.0)
-        rows, n = self._rows(at.tree), len(self.cables)
+    def terms(self, at: Instant) -> CableTerms:
+        """What a controller asks for."""
+        cable, n = self.state(at), len(self.cables)
+        rows = self._rows(at.tree)
         onto = np.zeros((at.tree.n_v, n, 2))
         onto[rows, np.arange(n)[:, None], np.arange(2)] = 1.0
-        return jnp.sum(jnp.asarray(onto, at.q.dtype) * (size[:, None] * cable.by_q), axis=2)
+        resisting = jnp.where((cable.strain > 0)[:, None], cable.by_q, 0.0)
+        columns = jnp.sum(jnp.asarray(onto, at.q.dtype) * resisting, axis=2)
+        stiffness = jnp.broadcast_to(self.modulus * self.area, (n,))
+        return CableTerms(cable.strain, stiffness, columns)
 
     def outputs(self, at, u):
         cable = self.state(at)

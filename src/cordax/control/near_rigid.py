@@ -1,0 +1,154 @@
+"""Inverse dynamics of structures on nearly rigid cables, as a quadratic programme."""
+
+from typing import ClassVar, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import require, require_positive
+from .._precision import float_field
+from .._results import Code, code_unless
+from ..formulations import Reduced, reduce
+from ..formulations.independent import columns
+from ..math.linalg import gram, matmul, matvec
+from ..math.materialise import materialise
+from ..math.qp import solve_qp
+from ..mechanics import Controller, State
+from .references import Reference
+
+#: [s] acceleration jumps at knots of a reference are looked at from both sides
+_KNOT = 1e-9
+
+
+class CableTerms(Protocol):
+    """Of c cables at a state: `strain` (c,), `stiffness` E A (c,) [N], and `columns` (n_v, c),
+    the generalised force that resists a unit of tension."""
+
+    strain: Array
+    stiffness: Array
+    columns: Array
+
+
+class CableStructure(Protocol):
+    """What the controller must know of its machine, besides its being a System."""
+
+    independent: tuple[str, ...]
+
+    def strain_names(self) -> tuple[str, ...]: ...
+    def cable_terms(self, t, q, v) -> CableTerms: ...
+    def input_matrix(self, t, q, v) -> Array: ...
+
+
+class NearRigidQP(Controller):
+    """Torques u, tension changes and free accelerations that give wanted accelerations now:
+
+        minimise |u|^2    subject to    B~ u - A~ d - M~_f y_f'' = M~_d y_d'' + c~ - p~,
+                                        strain + d/EA >= least_strain
+
+    in independent coordinates, strain accelerations zero (cables are nearly rigid). d = EA (change
+    of strain) [N]: the tensions that the torques would bring about at once.
+
+    - `machine`: a `Mechanism` with wound cables;
+    - `reference`: the wanted motion (k,) in time of the `followed` coordinates (names among the
+      independent ones), or, with `point` (a body and a point of it), of that point [m];
+    - `least_strain`: lower bound;
+    - `K_p` [1/s^2], `K_d` [1/s]: feedback, `y_d'' = P'' + K_p (P - y) + K_d (P' - y')`;
+    - `sample` [s]: period of a sampled controller; None: in every stage.
+
+    Where reference accelerations jump, a controller in every stage takes their mean, which an
+    integrator with a knot at the end of one step and the start of the next sees as the jump."""
+
+    machine: CableStructure
+    reference: Reference
+    least_strain: Float[Array, "..."] = float_field()
+    followed: tuple[str, ...] = eqx.field(static=True, converter=tuple, default=())
+    point: tuple[str, tuple[float, float, float]] | None = eqx.field(static=True, default=None)
+    K_p: Float[Array, "..."] = float_field(default=0.0)
+    K_d: Float[Array, "..."] = float_field(default=0.0)
+    sample: float | None = eqx.field(static=True, default=None)
+    may_fail: ClassVar[bool] = True
+
+    def __check_init__(self):
+        one = (len(self.followed) > 0) != (self.point is not None)
+        require(one, "followed, point", (self.followed, self.point), "exactly one of them")
+        for name in self.followed:
+            names = self._moving()
+            require(name in names, "followed", repr(name), "some of " + ", ".join(names))
+        require_positive("K_p", self.K_p, zero_allowed=True)
+        require_positive("K_d", self.K_d, zero_allowed=True)
+
+    @property
+    def period(self):
+        return self.sample
+
+    def prepare(self):
+        return eqx.tree_at(lambda c: c.machine, self, self.machine.prepare())
+
+    def _moving(self) -> tuple[str, ...]:
+        """Independent coordinates that are not strains."""
+        strains = set(self.machine.strain_names())
+        return tuple(name for name in self.machine.independent if name not in strains)
+
+    def __call__(self, t, state, memory):
+        u, _, solved = self.solve(t, state)
+        return u, memory, code_unless(solved, Code.QP_INFEASIBLE)
+
+    def solve(self, t, state: State):
+        """Torques (n_u,) [N m], tension changes d (c,) [N], and whether the programme was
+        solved."""
+        machine, q, v = self.machine, state.q, state.v
+        n_u = machine.n_u
+        at = reduce(machine, t, q, v, jnp.zeros(n_u, q.dtype), machine.independent)
+        B = gram(at.G, machine.input_matrix(t, q, v))
+        cables = machine.cable_terms(t, q, v)
+        A = gram(at.G, cables.columns)
+        moving = np.array([machine.independent.index(name) for name in self._moving()])
+        M = at.mass[:, moving]
+        wanted = self._wanted(t, at, q, v)
+        if self.point is None:
+            followed = np.array([self._moving().index(name) for name in self.followed])
+            free = np.setdiff1d(np.arange(len(moving)), followed)
+            rows = jnp.concatenate([B, -A, -M[:, free]], axis=1)
+            right = matvec(M[:, followed], wanted) - at.force
+        else:
+            H, left = self._point_rows(at, q, v)
+            H, free = H[:, moving], np.arange(len(moving))
+            none = jnp.zeros((3, n_u + A.shape[1]), q.dtype)
+            rows = jnp.concatenate(
+                [jnp.concatenate([B, -A, -M], axis=1), jnp.concatenate([none, H], axis=1)]
+            )
+            right = jnp.concatenate([-at.force, wanted - left])
+        n_c, n_f = A.shape[1], len(free)
+        cost = jnp.diag(jnp.concatenate([jnp.ones(n_u), jnp.zeros(n_c + n_f)])).astype(q.dtype)
+        room = cables.stiffness * (self.least_strain - cables.strain)
+        select = jnp.eye(n_u + n_c + n_f, dtype=q.dtype)[n_u : n_u + n_c]
+        zero = jnp.zeros(cost.shape[0], q.dtype)
+        found = solve_qp(cost, zero, *materialise((rows, right)), room, jnp.inf, select)
+        return found.x[:n_u], found.x[n_u : n_u + n_c], found.solved
+
+    def _wanted(self, t, at: Reduced, q, v):
+        after = self.reference(t + _KNOT)[2]
+        if self.sample is None:
+            after = 0.5 * (after + self.reference(t - _KNOT)[2])
+        position, rate, _ = self.reference(t)
+        if self.point is None:
+            chosen, _ = columns(self.machine, self.followed)
+            names = self.machine.coordinate_names
+            y, y_rate = q[np.array([names.index(name) for name in self.followed])], v[chosen]
+        else:
+            y, y_rate = self._point(q, v)
+        return after + self.K_p * (position - y) + self.K_d * (rate - y_rate)
+
+    def _point(self, q, v):
+        body, point = self.point
+        place = lambda q: self.machine.position(q, body, point)
+        return jax.jvp(place, (q,), (self.machine.rate(q, v),))
+
+    def _point_rows(self, at: Reduced, q, v):
+        """Acceleration (3,) of the point as `H y'' + rest`."""
+        body, point = self.point
+        J, bias = self.machine.point_terms(q, v, body, point)
+        return matmul(J, at.G), matvec(J, at.g) + bias
