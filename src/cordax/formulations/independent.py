@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from .._checks import require
 from .._results import Code, code_unless
 from ..math.linalg import gram, matmul, matvec, solve, vecmat
+from ..math.linalg import inverse as inverse_of
 from ..math.materialise import materialise
 from ..mechanics import State, System
 from .constrained import Constrained
@@ -44,17 +45,12 @@ def reduce(system: System, t, q, v, u, independent) -> Reduced:
     constraints."""
     chosen, rest = columns(system, independent)
     M, f, terms = system.equations(t, q, v, u)
-    inverse = _inverse(terms.jacobian[:, rest])
+    inverse = materialise(inverse_of(terms.jacobian[:, rest]))
     G, g = _assembled(terms, inverse, chosen, rest)
     MG = materialise(matmul(M, G))
     mass = gram(G, MG)
     force = vecmat(f - matvec(M, g), G)
     return materialise(Reduced(G, g, mass, force, M, f, inverse))
-
-
-def _inverse(A):
-    """Of the dependent columns (m, m); NaN-free only where the selection is a good one."""
-    return materialise(jnp.linalg.inv(A))
 
 
 def _assembled(terms, inverse, chosen, rest):
@@ -108,12 +104,12 @@ class IndependentCoordinates(Constrained):
 
         def improve(q, _):
             terms = system.constraint_terms(t, q, v)
-            step = -matvec(_inverse(terms.jacobian[:, rest]), terms.phi)
+            step = -matvec(inverse_of(terms.jacobian[:, rest]), terms.phi)
             return system.retract(q, jnp.concatenate([still, step])[order]), None
 
         q = lax.scan(improve, q, length=self.iterations)[0]
         terms = system.constraint_terms(t, q, v)
-        inverse = _inverse(terms.jacobian[:, rest])
+        inverse = materialise(inverse_of(terms.jacobian[:, rest]))
         # rate = J v + dPhi/dt at the old v; the dependent part takes what is left
         step = -matvec(inverse, terms.rate)
         return q, v + jnp.concatenate([still, step])[order]

@@ -97,6 +97,22 @@ def inverse2(A):
     return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
 
 
+@jax.custom_jvp
+def inverse(A):
+    """Inverse of a small matrix (n, n), by pivoted elimination without a LAPACK call up to
+    `PIVOTED` rows; NaN where it is singular."""
+    n = A.shape[0]
+    if n > PIVOTED:
+        return jnp.linalg.inv(A)
+    return _pivoted(A, jnp.eye(n, dtype=A.dtype))
+
+
+@inverse.defjvp
+def _inverse_jvp(primals, tangents):
+    X = inverse(*primals)
+    return X, -matmul(X, matmul(tangents[0], X))
+
+
 def singular_pivot(dtype) -> float:
     """Pivots this small relative to their diagonal entry are round-off."""
     return 1e3 * float(jnp.finfo(dtype).eps)
@@ -133,16 +149,18 @@ def _pivoted(A, b, largest: int = PIVOTED):
     """Gauss-Jordan elimination with partial pivoting of the matrix with rows and columns scaled to
     1; a loop, because unrolled it is hardly faster and takes four to ten times as long to compile
     (12 unknowns: 1.8 microseconds, unrolled 1.6, LAPACK 4.1; 20: 6.5 and 5.2; 24: 10.5 and 6.5;
-    `benchmarks/solves.py`)."""
+    `benchmarks/solves.py`). One right-hand side (n,), or several (n, k)."""
     n = b.shape[0]
     rows = _reciprocal(jnp.max(jnp.abs(A), axis=1))
     columns = _reciprocal(jnp.max(jnp.abs(A) * rows[:, None], axis=0))
-    A, b = A * rows[:, None] * columns, b * rows
+    sides = b[:, None] if b.ndim == 1 else b
+    A, sides = A * rows[:, None] * columns, sides * rows[:, None]
     if n > largest:
         factor, order = jsl.lu_factor(A)
         least = jnp.min(jnp.abs(jnp.diagonal(factor)))
-        x = jsl.lu_solve((factor, order), b)
-        return jnp.where(least > singular_pivot(A.dtype), x, jnp.nan) * columns
+        x = jsl.lu_solve((factor, order), sides)
+        x = jnp.where(least > singular_pivot(A.dtype), x, jnp.nan) * columns[:, None]
+        return x[:, 0] if b.ndim == 1 else x
     index = jnp.arange(n)
 
     def eliminate(k, carry):
@@ -156,10 +174,11 @@ def _pivoted(A, b, largest: int = PIVOTED):
         W = jnp.where(here[:, None], row, W - column[:, None] * row)
         return W, jnp.where(here, 0.0, left), where.at[k].set(p.astype(jnp.int32))
 
-    W = materialise(jnp.concatenate([A, b[:, None]], axis=1))
-    start = W, jnp.ones_like(b), jnp.zeros(n, jnp.int32)
+    W = materialise(jnp.concatenate([A, sides], axis=1))
+    start = W, jnp.ones_like(W[:, 0]), jnp.zeros(n, jnp.int32)
     W, _, where = lax.fori_loop(0, n, eliminate, start)
-    return W[where, -1] * columns
+    x = W[where, n:] * columns[:, None]
+    return x[:, 0] if b.ndim == 1 else x
 
 
 def _reciprocal(x):

@@ -97,11 +97,11 @@ class PulleyExit(Exit):
 
     def length(self, t, b, y):
         delta = self._delta(t, b)
-        return _over_pulley(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
+        return over_pulley(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
 
     def reach(self, t, b, y):
         delta = self._delta(t, b)
-        return _tangent_square(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
+        return tangent_square(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
 
     def swivel(self, t, b) -> Float[Array, " n"]:
         """The angle of each pulley about its axis [rad], from the world's x turned with the axis
@@ -144,11 +144,11 @@ class SwivelPulleyExit(Exit):
 
     def length(self, t, b, y):
         along, up, across = self._in_pulley_axes(t, b, y)
-        return _over_pulley(along, up, self.radius, across)
+        return over_pulley(along, up, self.radius, across)
 
     def reach(self, t, b, y):
         along, up, _ = self._in_pulley_axes(t, b, y)
-        return _tangent_square(along, up, self.radius)
+        return tangent_square(along, up, self.radius)
 
     def inertia(self):
         return jnp.broadcast_to(self.pulley_inertia, (self.n_cables,))[:, None]
@@ -216,14 +216,14 @@ class CarriageExit(Exit):
         return jnp.stack([y, b], axis=1)
 
 
-def _tangent_square(along, up, radius):
+def tangent_square(along, up, radius):
     return (along - radius) ** 2 + up**2 - radius**2
 
 
-def _over_pulley(along, up, radius, across=None):
+def over_pulley(along, up, radius, across=None):
     """From the vertical tangent of a pulley over its rim to a point at (along, up) in its plane, or
     `across` beside it: the straight part and the arc."""
-    h = safe_sqrt(_tangent_square(along, up, radius))
+    h = safe_sqrt(tangent_square(along, up, radius))
     straight = h if across is None else safe_sqrt(h * h + across * across)
     return straight + radius * _wrapped(along - radius, up, h, radius)
 
@@ -243,7 +243,7 @@ def _drawn_path(d, b, swivel, radius, count, axis=None):
     zero = jnp.zeros_like(swivel)
     s = jnp.stack([jnp.cos(swivel), jnp.sin(swivel), zero], axis=1)
     along, up = jnp.sum((b - d) * s, axis=1), b[:, 2] - d[:, 2]
-    h = safe_sqrt(_tangent_square(along, up, radius))
+    h = safe_sqrt(tangent_square(along, up, radius))
     wrapped = _wrapped(along - radius, up, h, radius)
     angle = jnp.pi - jnp.linspace(0.0, 1.0, count - 1)[:, None] * wrapped
     z = jnp.array([0.0, 0.0, 1.0])

@@ -2,6 +2,7 @@
 
 from .assembly import Mobility
 from .body import WORLD, Body
+from .cables import CableSet, RigidCable, StrainLaw
 from .elements import (
     Effort,
     Element,
@@ -13,6 +14,17 @@ from .elements import (
     JointSprings,
     PointSpring,
 )
+from .form import (
+    SelfStress,
+    Structure,
+    as_mechanism,
+    equilibrium_matrix,
+    expanded_octahedron,
+    find_form,
+    prism,
+    self_stress,
+)
+from .iftomm import andrews_squeezer, bricard, n_four_bar, simple_pendulum
 from .involute import LengthInvolute, RigidInvolute, StrainInvolute, StretchInvolute
 from .joints import (
     Fixed,
@@ -28,6 +40,7 @@ from .joints import (
 from .loops import DistanceLoop, FrameLoop, Loop, RevoluteLoop, SphericalLoop
 from .manipulator import TensegrityManipulator, tensegrity_manipulator
 from .mechanism import Mechanism
+from .routes import Eyelet, Frame, Guide, Pulley, Route, SwivelPulley
 from .solids import Solid, box, cube, cylinder, point_mass, rod, sphere, tube
 from .strut import SingleStrut, single_strut
 from .wound import WoundCables
@@ -35,12 +48,16 @@ from .wound import WoundCables
 __all__ = [
     "WORLD",
     "Body",
+    "CableSet",
     "DistanceLoop",
     "Effort",
     "Element",
+    "Eyelet",
     "Fixed",
     "Floating",
+    "Frame",
     "FrameLoop",
+    "Guide",
     "Instant",
     "Joint",
     "JointFriction",
@@ -55,24 +72,41 @@ __all__ = [
     "Mobility",
     "PointSpring",
     "Prismatic",
+    "Pulley",
     "Revolute",
     "RevoluteLoop",
+    "RigidCable",
     "RigidInvolute",
+    "Route",
+    "SelfStress",
     "SingleStrut",
     "Solid",
     "Spherical",
     "SphericalLoop",
     "StrainInvolute",
+    "StrainLaw",
     "StretchInvolute",
+    "Structure",
+    "SwivelPulley",
     "TensegrityManipulator",
     "Universal",
     "WoundCables",
+    "andrews_squeezer",
+    "as_mechanism",
     "box",
+    "bricard",
     "cube",
     "cylinder",
+    "equilibrium_matrix",
+    "expanded_octahedron",
+    "find_form",
+    "n_four_bar",
     "point_mass",
+    "prism",
     "rod",
     "rotation_about",
+    "self_stress",
+    "simple_pendulum",
     "single_strut",
     "sphere",
     "tensegrity_manipulator",

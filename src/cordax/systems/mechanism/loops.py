@@ -4,7 +4,8 @@ A loop says how far two frames are from fitting, as a function of their poses al
 velocity terms follow from the motions of the two bodies, for all loops of a kind at once."""
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,38 +19,55 @@ from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms
 from .joints import rotation_between
 from .kinematics import Motions, cross
+from .routes import Frame
 from .tree import Tree
 
 _EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
-class Frame(NamedTuple):
-    """Pose of a body: axes (3, 3) and origin (3,) [m] in the world."""
-
-    R: Float[Array, "3 3"]
-    p: Float[Array, " 3"]
-
-    def point(self, x):
-        """World position (3,) of a point of the body."""
-        return self.p + jnp.sum(self.R * x, axis=1)
-
-
 class Loop(eqx.Module):
-    """A constraint between a `predecessor` and a `successor` body ("world" for the ground)."""
+    """A constraint between bodies ("world" for the ground)."""
 
-    predecessor: eqx.AbstractVar[str]
-    successor: eqx.AbstractVar[str]
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Names of scalar joint coordinates that it looks at."""
+        return ()
 
     @property
     def row_names(self) -> tuple[str, ...]:
         raise NotImplementedError
 
-    def residual(self, first: Frame, second: Frame) -> Float[Array, " m"]:
-        """Zero where the loop is closed; predecessor first."""
+    #: rows that can only pull
+    one_sided: ClassVar[bool] = False
+
+    def nameless(self) -> "Loop":
+        """The same without names: loops that then have one structure are evaluated together."""
+        raise NotImplementedError
+
+    def residual(self, t, frames: Sequence[Frame], y) -> Float[Array, " m"]:
+        """Zero where the loop is closed, with the bodies at `frames` and joint coordinates `y`."""
         raise NotImplementedError
 
 
-class SphericalLoop(Loop):
+class _Pair(Loop):
+    """Between a `predecessor` and a `successor`."""
+
+    predecessor: eqx.AbstractVar[str]
+    successor: eqx.AbstractVar[str]
+
+    @property
+    def bodies(self):
+        return (self.predecessor, self.successor)
+
+    def nameless(self):
+        return dataclasses.replace(self, predecessor="", successor="")
+
+
+class SphericalLoop(_Pair):
     """A point of one body is a point of the other [m]: `Phi = x_successor - x_predecessor` along
     the world `axes` named (a pin between bodies of a plane mechanism needs two of them)."""
 
@@ -69,12 +87,13 @@ class SphericalLoop(Loop):
     def row_names(self):
         return tuple(self.axes)
 
-    def residual(self, first, second):
+    def residual(self, t, frames, y):
+        first, second = frames
         gap = second.point(self.successor_point) - first.point(self.point)
         return gap if self.axes == "xyz" else gap[np.array(["xyz".index(a) for a in self.axes])]
 
 
-class FrameLoop(Loop):
+class FrameLoop(_Pair):
     """Two frames, one in each body, whose relative position [m] and rotation [rad, for small
     errors] vanish in some `rows`: "x", "y", "z" along axes of the predecessor's frame, "rx", "ry",
     "rz" about them. All six are a weld, without "rz" a hinge about z, without "z" a slider along z,
@@ -100,7 +119,8 @@ class FrameLoop(Loop):
     def row_names(self):
         return self.rows
 
-    def residual(self, first, second):
+    def residual(self, t, frames, y):
+        first, second = frames
         A, B = _product(first.R, self.turned), _product(second.R, self.successor_turned)
         gap = second.point(self.successor_point) - first.point(self.point)
         along = jnp.sum(A * gap[:, None], axis=0)
@@ -110,7 +130,7 @@ class FrameLoop(Loop):
         return jnp.concatenate([along, turn])[np.array([every.index(r) for r in self.rows])]
 
 
-class DistanceLoop(Loop):
+class DistanceLoop(_Pair):
     """A massless bar of a `length` [m] between two points: `Phi = (d^2 - L^2)/(2 L)`."""
 
     predecessor: str = eqx.field(static=True)
@@ -127,7 +147,8 @@ class DistanceLoop(Loop):
     def row_names(self):
         return ("length",)
 
-    def residual(self, first, second):
+    def residual(self, t, frames, y):
+        first, second = frames
         gap = second.point(self.successor_point) - first.point(self.point)
         return ((jnp.sum(gap * gap) - self.length**2) / (2.0 * self.length))[None]
 
@@ -153,12 +174,13 @@ def _product(A, B):
 
 
 class LoopGroup(NamedTuple):
-    """Loops of one kind: which they are, indices of their bodies, and where their rows stand among
-    all constraints, shape (k, rows of one)."""
+    """Loops of one kind: which they are, indices of their bodies (k, b), of the coordinates and
+    velocities they look at (k, c), and where their rows stand among all constraints (k, r)."""
 
     members: tuple[int, ...]
-    first: np.ndarray
-    second: np.ndarray
+    bodies: np.ndarray
+    joints_q: np.ndarray
+    joints_v: np.ndarray
     rows: np.ndarray
 
 
@@ -168,37 +190,33 @@ def grouped(loops: tuple[Loop, ...], tree: Tree) -> list[LoopGroup]:
     start = 0
     for i, loop in enumerate(loops):
         count = len(loop.row_names)
-        bodies = tree.body(loop.predecessor), tree.body(loop.successor)
-        entry = (i, *bodies, np.arange(start, start + count))
-        kinds.setdefault(jax.tree.structure(_nameless(loop)), []).append(entry)
+        bodies = np.array([tree.body(name, "loop: body") for name in loop.bodies])
+        joints = tree.scalars(loop.joints, "loop: joints")
+        entry = (i, bodies, *joints, np.arange(start, start + count))
+        kinds.setdefault(jax.tree.structure(loop.nameless()), []).append(entry)
         start += count
-    groups = []
-    for entries in kinds.values():
-        members, first, second, rows = zip(*entries, strict=True)
-        groups.append(LoopGroup(members, np.array(first), np.array(second), np.stack(rows)))
-    return groups
+    return [
+        LoopGroup(tuple(members), *(np.stack(x) for x in arrays))
+        for members, *arrays in (zip(*entries, strict=True) for entries in kinds.values())
+    ]
 
 
 def stacked(loops: tuple[Loop, ...], groups: list[LoopGroup]) -> tuple[Loop, ...]:
     """The numbers of each group, as one Loop with a leading axis."""
     stack = lambda members: jax.tree.map(
-        lambda *x: jnp.stack(x), *(_nameless(loops[i]) for i in members)
+        lambda *x: jnp.stack(x), *(loops[i].nameless() for i in members)
     )
     return tuple(stack(g.members) for g in groups)
 
 
-def _nameless(loop: Loop) -> Loop:
-    return dataclasses.replace(loop, predecessor="", successor="")
-
-
-def residuals(groups: list[LoopGroup], loops: tuple[Loop, ...], R, p) -> Float[Array, " m"]:
+def residuals(groups: list[LoopGroup], loops: tuple[Loop, ...], t, q, R, p) -> Float[Array, " m"]:
     """Phi (m,) at world poses (N, 3, 3), (N, 3)."""
     if not groups:
         return jnp.zeros(0, p.dtype)
-    R, p = _with_ground(R, p)
+    R, p = with_ground(R, p)
     values = [
-        jax.vmap(lambda loop, *x: loop.residual(Frame(*x[:2]), Frame(*x[2:])))(
-            kind, R[g.first], p[g.first], R[g.second], p[g.second]
+        jax.vmap(lambda loop, R, p, y: loop.residual(t, frames(R, p), y))(
+            kind, R[g.bodies], p[g.bodies], q[g.joints_q]
         )
         for g, kind in zip(groups, loops, strict=True)
     ]
@@ -206,23 +224,34 @@ def residuals(groups: list[LoopGroup], loops: tuple[Loop, ...], R, p) -> Float[A
 
 
 def terms(
-    tree: Tree, groups: list[LoopGroup], loops: tuple[Loop, ...], at: Motions
+    tree: Tree, groups: list[LoopGroup], loops: tuple[Loop, ...], t, q, v, at: Motions
 ) -> ConstraintTerms:
     """Phi, its Jacobian (m, n_v), rate and bias."""
     S = at.poses.S
     if not groups:
         none = jnp.zeros(0, S.dtype)
         return ConstraintTerms(none, jnp.zeros((0, tree.n_v), S.dtype), none, none)
-    R, p = _with_ground(at.poses.R, at.poses.p)
+    R, p = with_ground(at.poses.R, at.poses.p)
     still = jnp.zeros((1, 6), S.dtype)
     V, A = jnp.concatenate([at.V, still]), jnp.concatenate([at.A, still])
     phis, jacobians, rates, biases = [], [], [], []
+    t = jnp.asarray(t, S.dtype)
     for g, kind in zip(groups, loops, strict=True):
-        ends = np.stack([g.first, g.second], axis=1)
-        phi, W, rate, bias = materialise(jax.vmap(_one)(kind, R[ends], p[ends], V[ends], A[ends]))
+        b = g.bodies
+        each = jax.vmap(
+            lambda loop, R, p, V, A, y, y_rate: along(
+                lambda t, R, p, y: loop.residual(t, frames(R, p), y), t, R, p, V, A, y, y_rate
+            )
+        )
+        phi, W, by_joint, rate, bias = materialise(
+            each(kind, R[b], p[b], V[b], A[b], q[g.joints_q], v[g.joints_v])
+        )
         columns = jnp.sum(W[:, :, :, None, :] * S, axis=-1)
-        moves = jnp.asarray(tree.moves[ends], S.dtype)
-        jacobians.append(jnp.sum(columns * moves[:, None], axis=2))
+        jacobian = jnp.sum(columns * jnp.asarray(tree.moves[b], S.dtype)[:, None], axis=2)
+        if g.joints_v.shape[1]:
+            onto = jnp.asarray(np.eye(tree.n_v)[g.joints_v], S.dtype)
+            jacobian = jacobian + jnp.sum(by_joint[..., None] * onto[:, None], axis=2)
+        jacobians.append(jacobian)
         phis.append(phi)
         rates.append(rate)
         biases.append(bias)
@@ -231,30 +260,39 @@ def terms(
     )
 
 
-def _one(loop: Loop, R, p, V, A):
-    """Of one loop, its two bodies stacked: Phi (m,), wrench rows (m, 2, 6), rate and bias (m,)."""
+def along(function, t, R, p, V, A, y, y_rate):
+    """Of `function(t, R, p, y)`, a vector (m,), with b bodies at poses (b, 3, 3), (b, 3): value,
+    derivatives by their twists (m, b, 6) and by the joint coordinates (m, c), rate, and second
+    rate without joint accelerations."""
     R_rate = _turning(V, R)
     p_rate = V[:, 3:] + cross(V[:, :3], p)
     # a spatial acceleration holds dv/dt at a point fixed in space; the body's origin moves on
     R_bias = _turning(A, R) + _turning(V, R_rate)
     p_bias = A[:, 3:] + cross(A[:, :3], p) + cross(V[:, :3], p_rate)
 
-    def at(R, p):
-        return loop.residual(Frame(R[0], p[0]), Frame(R[1], p[1]))
-
-    def along(s):
-        return at(
+    def moved(s):
+        return function(
+            t + s,
             R + s * (R_rate + 0.5 * s * R_bias),
             p + s * (p_rate + 0.5 * s * p_bias),
+            y + s * y_rate,
         )
 
-    def twisted(X):
-        return at(R + _turning(X, R), p + X[:, 3:] + cross(X[:, :3], p))
+    def twisted(X, dy):
+        return function(t, R + _turning(X, R), p + X[:, 3:] + cross(X[:, :3], p), y + dy)
 
     zero, one = jnp.zeros((), p.dtype), jnp.ones((), p.dtype)
-    moving = lambda s: jax.jvp(along, (s,), (one,))
-    (phi, rate), (_, bias) = jax.jvp(moving, (zero,), (one,))
-    return phi, jax.jacfwd(twisted)(jnp.zeros_like(V)), rate, bias
+    moving = lambda s: jax.jvp(moved, (s,), (one,))
+    (value, rate), (_, bias) = jax.jvp(moving, (zero,), (one,))
+    # one row: its gradient; several: forward mode
+    derivative = jax.jacrev if value.shape[0] == 1 else jax.jacfwd
+    W, by_joint = derivative(twisted, argnums=(0, 1))(jnp.zeros_like(V), jnp.zeros_like(y))
+    return value, W, by_joint, rate, bias
+
+
+def frames(R, p) -> list[Frame]:
+    """Of stacked poses (b, 3, 3), (b, 3)."""
+    return [Frame(R[i], p[i]) for i in range(p.shape[0])]
 
 
 def _turning(X, R):
@@ -263,7 +301,8 @@ def _turning(X, R):
     return jnp.swapaxes(cross(omega, jnp.swapaxes(R, 1, 2)), 1, 2)
 
 
-def _with_ground(R, p):
+def with_ground(R, p):
+    """Poses with that of the ground as last."""
     eye, zero = jnp.eye(3, dtype=R.dtype)[None], jnp.zeros((1, 3), p.dtype)
     return jnp.concatenate([R, eye]), jnp.concatenate([p, zero])
 

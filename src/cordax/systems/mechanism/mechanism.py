@@ -64,8 +64,9 @@ class Mechanism(System):
         tree = self.tree  # raises where bodies do not form one
         tree.scalars(self.independent, "independent")
         for loop in self.loops:
-            tree.body(loop.predecessor, "loop: predecessor")
-            tree.body(loop.successor, "loop: successor")
+            for name in loop.bodies:
+                tree.body(name, "loop: body")
+            tree.scalars(loop.joints, "loop: joints")
         for element in self.elements:
             element.check(tree)
 
@@ -92,10 +93,14 @@ class Mechanism(System):
         return sum(len(loop.row_names) for loop in self.loops)
 
     @property
+    def one_sided(self):
+        return np.array([loop.one_sided for loop in self.loops for _ in loop.row_names], bool)
+
+    @property
     def constraint_names(self) -> tuple[str, ...]:
         """What each row of the constraints is."""
         return tuple(
-            f"{loop.predecessor}-{loop.successor} {row}"
+            f"{loop.bodies[0]}-{loop.bodies[-1]} {row}"
             for loop in self.loops
             for row in loop.row_names
         )
@@ -206,12 +211,11 @@ class Mechanism(System):
     def constraint(self, t, q):
         c = self._constants()
         poses = kinematics.poses(self.tree, c.placements, q)
-        return loop_terms.residuals(self._groups, c.loops, poses.R, poses.p)
+        return loop_terms.residuals(self._groups, c.loops, t, q, poses.R, poses.p)
 
     def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        return loop_terms.terms(
-            self.tree, self._groups, self._constants().loops, self.motions(q, v)
-        )
+        at, kinds = self.motions(q, v), self._constants().loops
+        return loop_terms.terms(self.tree, self._groups, kinds, t, q, v, at)
 
     def equations(self, t, q, v, u):
         c = self._constants()
@@ -221,7 +225,7 @@ class Mechanism(System):
             (
                 dynamics.mass_matrix(self.tree, at.poses, inertia),
                 self._force(self._instant(t, q, v, at), u, inertia),
-                loop_terms.terms(self.tree, self._groups, c.loops, at),
+                loop_terms.terms(self.tree, self._groups, c.loops, t, q, v, at),
             )
         )
 

@@ -1,0 +1,127 @@
+"""Speed of tensegrity machines: `python benchmarks/tensegrity.py [part ...]`.
+
+Prints one JSON object. Parts: strut (forward dynamics at 1 ms, simulated per wall second), track
+(9 s of tracking with the quadratic programme in every stage at 1 ms), manipulator (its z trajectory
+with control), batch (256 struts), evaluate (one constrained evaluation of both machines)."""
+
+import argparse
+import json
+import time
+
+import cordax
+
+cordax.enable_x64()
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import measure  # noqa: E402
+import numpy as np  # noqa: E402
+
+from cordax.control import Hermite, NearRigidQP  # noqa: E402
+from cordax.mechanics.constraints import Stabilisation  # noqa: E402
+from cordax.systems import single_strut, tensegrity_manipulator  # noqa: E402
+
+AREA = np.pi * 1e-6
+
+
+def timed(run):
+    start = time.perf_counter()
+    jax.block_until_ready(run())
+    first = time.perf_counter() - start
+    return {"first_s": round(first, 2), "run_s": round(measure.best(run, repeats=5), 4)}
+
+
+def strut() -> dict:
+    machine = single_strut(modulus=50e6)
+    start = machine.state_at((0.0, 0.0), 0.1 / (0.07 * AREA * 50e6))
+    u = np.array([0.1001, 0.1, 0.1])
+    run = lambda: cordax.simulate(machine, start, duration=1.0, dt=1e-3, save_every=10, control=u).q
+    times = timed(run)
+    return times | {"times_real_time": 1.0 / times["run_s"]}
+
+
+def track() -> dict:
+    machine = single_strut(modulus=2e9, viscosity=1e6)
+    angle = np.pi / 8
+    path = Hermite(
+        [0.0, 1.0, 3.0, 7.0, 9.0],
+        [[0, 0], [0, 0], [angle, 0], [-angle, angle], [0, 0.0]],
+        np.zeros((5, 2)),
+    )
+    control = NearRigidQP(machine, path, 0.01, followed=("cross", "strut"))
+    start = machine.state_at((0.0, 0.0), 0.01)
+    return timed(
+        lambda: (
+            cordax.simulate(
+                machine, start, duration=9.0, dt=1e-3, save_every=100, control=control
+            ).q
+        )
+    )
+
+
+def manipulator(duration: float = 20.0) -> dict:
+    machine = tensegrity_manipulator(friction=5.0)
+    start = machine.state_at([-0.02527940, -0.22061204] * 3, [0.01, 0.0148825] * 3)
+    height = float(start.q[6])
+    z = np.array([height, height - 0.5, height + 0.25, height])
+    points = np.stack([0 * z, 0 * z, z], axis=1)
+    path = Hermite([0.0, 5.0, 15.0, 20.0], points, np.zeros((4, 3)))
+    control = NearRigidQP(machine, path, 0.01, point=("ee", (0.0, 0.0, 0.0)))
+    return timed(
+        lambda: (
+            cordax.simulate(
+                machine, start, duration=duration, dt=2.5e-3, save_every=40, control=control
+            ).q
+        )
+    )
+
+
+def batch(n: int = 256) -> dict:
+    machine = single_strut(modulus=50e6)
+    strain = jnp.linspace(0.009, 0.0095, n)
+    starts = jax.vmap(lambda e: machine.state_at((0.0, 0.0), e))(strain)
+    u = np.array([0.1001, 0.1, 0.1])
+    run = lambda: jax.vmap(
+        lambda s: (
+            cordax.simulate(
+                machine, s, duration=0.1, dt=1e-3, save_every=100, control=u, throw=False
+            ).q
+        )
+    )(starts)
+    times = timed(jax.jit(run))
+    return times | {"us_per_member_step": times["run_s"] / n / 100 * 1e6}
+
+
+def evaluate() -> dict:
+    out, steps = {}, 1000
+    for name, machine in (("strut", single_strut()), ("manipulator", tensegrity_manipulator())):
+        state, u = machine.default_state(), jnp.ones(machine.n_u)
+        none = Stabilisation(jnp.zeros(()), jnp.zeros(()))
+
+        def loop(machine, state, u, none=none):
+            machine = machine.prepare()
+
+            def body(q, _):
+                a = machine.constrained_acceleration(jnp.zeros(()), q, state.v, u, none)[0]
+                return q + 1e-15 * jnp.sum(a), None
+
+            return jax.lax.scan(body, state.q, length=steps)[0]
+
+        run, cost = measure.compiled(loop, machine, state, u)
+        out[name] = cost | {"us": measure.best(run) / steps * 1e6}
+    return out
+
+
+PARTS = {
+    "strut": strut,
+    "track": track,
+    "manipulator": manipulator,
+    "batch": batch,
+    "evaluate": evaluate,
+}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=[], help=", ".join(PARTS))
+    chosen = parser.parse_args().parts or list(PARTS)
+    print(json.dumps({"about": measure.about()} | {name: PARTS[name]() for name in chosen}))

@@ -1,0 +1,234 @@
+"""Cables as parts of a mechanism: elastic ones exert forces, rigid ones are constraints.
+
+A cable is as long as what its drive gives it: a `rest` length, constant or programmed in time, and
+what drums have paid out, `radius` times a joint coordinate for each of its `windings`."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_positive, require_shape
+from ..._precision import float_field
+from ...mechanics.cables import ElasticCables
+from ...mechanics.motion import Reference, as_reference
+from .elements import Effort, Element, Instant, as_names, spread
+from .loops import Loop, along, frames, with_ground
+from .routes import Guide, Route
+from .tree import Tree
+
+
+class RigidCable(Loop):
+    """An inextensible cable over `guides`: its length on the way is what its drive gives it,
+    `rest` [m] (a number or a `Reference`) plus `radius` (w,) [m] times the coordinates of
+    `windings`, drums that pay out with positive angles. The multiplier is its tension [N], negative
+    where it would have to push."""
+
+    guides: tuple[Guide, ...] = eqx.field(converter=tuple)
+    rest: Reference = eqx.field(converter=as_reference)
+    windings: tuple[str, ...] = eqx.field(static=True, converter=as_names, default=())
+    radius: Float[Array, " w"] = float_field(default=())
+    one_sided = True
+
+    def __check_init__(self):
+        require_shape("radius", self.radius, (len(self.windings),))
+        Route(self.guides)
+
+    @property
+    def bodies(self):
+        return tuple(g.body for g in self.guides)
+
+    @property
+    def joints(self):
+        return self.windings
+
+    @property
+    def row_names(self):
+        return ("length",)
+
+    def nameless(self):
+        guides = tuple(dataclasses.replace(g, body="") for g in self.guides)
+        return dataclasses.replace(self, guides=guides, windings=tuple("" for _ in self.windings))
+
+    def residual(self, t, frames, y):
+        given = self.rest.position(t) + jnp.sum(self.radius * y)
+        return (jnp.sum(Route(self.guides).at(frames).parts) - given)[None]
+
+
+class StrainLaw(eqx.Module):
+    """Tension by the strain of the free part: `F = EA eps + mu_A deps/dt` where taut, nothing
+    where slack, eps = u/(l - u) for a stretch u and a straight length l. `stiffness` E A [N],
+    `viscosity` mu A [N s], each (n,) or one for all."""
+
+    stiffness: Float[Array, " n"] = float_field()
+    viscosity: Float[Array, " n"] = float_field(default=0.0)
+
+    def __check_init__(self):
+        require_positive("stiffness", self.stiffness)
+        require_positive("viscosity", self.viscosity, zero_allowed=True)
+
+    def tension(self, stretch, stretch_rate, free, free_rate):
+        rest = free - stretch
+        strain = stretch / rest
+        rate = (stretch_rate - strain * (free_rate - stretch_rate)) / rest
+        force = self.stiffness * strain + self.viscosity * rate
+        return jnp.where(stretch > 0, force, 0.0)
+
+
+class CableSetState(NamedTuple):
+    """Of n cables with k segments: `stretch` (n,) and `free` straight length (n,) [m] with rates,
+    `tension` (n, k) [N] of the segments, and derivatives of the segment lengths by twists of the
+    bodies (n, k, b, 6)."""
+
+    stretch: Float[Array, " n"]
+    stretch_rate: Float[Array, " n"]
+    free: Float[Array, " n"]
+    tension: Float[Array, "n k"]
+    gradient: Float[Array, "n k b 6"]
+
+
+class CableSet(Element):
+    """n elastic cables over guides of the same kinds: `ways`, one list of guides per cable.
+
+    - `law`: `ElasticCables` (tension by stretch and its rate) or `StrainLaw` (by strain of the
+      free part);
+    - `rest` (n,) [m] or a `Reference` of it, `windings` (names of drum coordinates, one tuple per
+      cable) and `radius` (n, w) [m]: as for `RigidCable`;
+    - `friction` mu (n, k - 1) or one for all: by capstan friction the tension grows along the
+      cable by `exp(mu theta tanh(s/slip_width))` at a guide it slides over with speed s [m/s]
+      towards its last end, by theta the angle it turns there. Slower than `slip_width` it sticks:
+      it creeps with the share of exp(mu theta) that the load needs. With friction, `stretch` is
+      shared so that the mean tension by length follows the law."""
+
+    routes: Route
+    law: ElasticCables | StrainLaw
+    rest: Reference
+    radius: Float[Array, "n w"]
+    friction: Float[Array, "..."]
+    slip_width: Float[Array, ""]
+    bodies: tuple[tuple[str, ...], ...] = eqx.field(static=True)
+    windings: tuple[tuple[str, ...], ...] = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    slides: bool = eqx.field(static=True)
+
+    def __init__(
+        self,
+        ways: Sequence[Sequence[Guide]],
+        law,
+        rest,
+        windings=(),
+        radius=None,
+        *,
+        friction=None,
+        slip_width=1e-3,
+        name: str = "cable",
+    ):
+        routes = [Route(tuple(way)) for way in ways]
+        n = len(routes)
+        require(n > 0, "ways", "none", "at least one cable")
+        bare = [Route(tuple(dataclasses.replace(g, body="") for g in r.guides)) for r in routes]
+        same = len({jax.tree.structure(r) for r in bare}) == 1
+        require(same, "ways", "guides that differ in kind", "the same kinds of guides for all")
+        self.routes = jax.tree.map(lambda *x: jnp.stack(x), *bare)
+        self.bodies = tuple(r.bodies for r in routes)
+        self.windings = tuple(as_names(w) for w in windings) or ((),) * n
+        require(len(self.windings) == n, "windings", self.windings, f"{n} of them")
+        count = len(self.windings[0])
+        radius = jnp.zeros((n, count)) if radius is None else jnp.asarray(radius, float)
+        self.radius = jnp.broadcast_to(radius.reshape(n, -1) if radius.ndim else radius, (n, count))
+        self.law, self.rest = law, as_reference(rest)
+        require_shape("rest", self.rest.position(0.0), (), (n,))
+        self.slides = friction is not None
+        inner = len(routes[0].guides) - 2
+        friction = 0.0 if friction is None else friction
+        self.friction = jnp.broadcast_to(jnp.asarray(friction, float), (n, inner))
+        self.slip_width = jnp.asarray(slip_width, float)
+        require_positive("friction", self.friction, zero_allowed=True)
+        require_positive("slip_width", self.slip_width)
+        self.name = name
+
+    def check(self, tree: Tree):
+        for names in self.bodies:
+            for body in names:
+                tree.body(body, f"{self.name}: body")
+        for names in self.windings:
+            tree.scalars(names, f"{self.name}: windings")
+
+    def _indices(self, tree: Tree):
+        bodies = np.array([[tree.body(b) for b in names] for names in self.bodies])
+        q, v = zip(*(tree.scalars(w, "windings") for w in self.windings), strict=True)
+        return bodies, np.stack(q), np.stack(v)
+
+    def state(self, at: Instant) -> CableSetState:
+        """Lengths and tensions."""
+        bodies, q_rows, v_rows = self._indices(at.tree)
+        poses, dtype = at.motions.poses, at.q.dtype
+        R, p = with_ground(poses.R, poses.p)
+        V = jnp.concatenate([at.motions.V, jnp.zeros((1, 6), dtype)])
+        t, one = jnp.asarray(at.t, dtype), jnp.ones((), dtype)
+
+        def of_one(route, R, p, V):
+            function = lambda t, R, p, y: jnp.concatenate(route.at(frames(R, p)))
+            none = jnp.zeros(0, dtype)
+            return along(function, t, R, p, V, jnp.zeros_like(V), none, none)
+
+        values, gradient, _, rates, _ = jax.vmap(of_one)(
+            self.routes, R[bodies], p[bodies], V[bodies]
+        )
+        k = len(self.routes.guides) - 1
+        parts, straight, wrap = values[:, :k], values[:, k : 2 * k], values[:, 2 * k :]
+        rest, rest_rate = jax.jvp(self.rest.position, (t,), (one,))
+        given = rest + jnp.sum(self.radius * at.q[q_rows], axis=1)
+        given_rate = rest_rate + jnp.sum(self.radius * at.v[v_rows], axis=1)
+        stretch = jnp.sum(parts, axis=1) - given
+        stretch_rate = jnp.sum(rates[:, :k], axis=1) - given_rate
+        free, free_rate = jnp.sum(straight, axis=1), jnp.sum(rates[:, k : 2 * k], axis=1)
+        if isinstance(self.law, StrainLaw):
+            mean = self.law.tension(stretch, stretch_rate, free, free_rate)
+        else:
+            mean = self.law.tension(stretch, stretch_rate)
+        if not self.slides:
+            tension = jnp.broadcast_to(mean[:, None], (mean.shape[0], k))
+        else:
+            # cable that reaches a guide: what the drive gives less what the parts before it take
+            passing = given_rate[:, None] - jnp.cumsum(rates[:, : k - 1], axis=1)
+            share = jnp.tanh(passing / self.slip_width)
+            growth = jnp.cumsum(self.friction * wrap * share, axis=1)
+            factor = jnp.exp(jnp.concatenate([jnp.zeros_like(mean)[:, None], growth], axis=1))
+            tension = mean[:, None] * factor * free[:, None]
+            tension = tension / jnp.sum(straight * factor, axis=1, keepdims=True)
+        return CableSetState(stretch, stretch_rate, free, tension, gradient[:, :k])
+
+    def effort(self, at, u):
+        bodies, _, v_rows = self._indices(at.tree)
+        cable = self.state(at)
+        # each segment pulls along itself on both of its ends
+        pull = -jnp.sum(cable.tension[:, :, None, None] * cable.gradient, axis=1)
+        n = at.tree.n_bodies
+        onto = jnp.asarray(np.eye(n + 1)[bodies.reshape(-1)][:, :n], at.q.dtype)
+        wrenches = jnp.sum(onto[:, :, None] * pull.reshape(-1, 6)[:, None, :], axis=0)
+        joint = None
+        if v_rows.shape[1]:
+            # a drum feels the segment next to it: the first one, a second drum the last
+            ends = [0] + [-1] * (v_rows.shape[1] - 1)
+            torque = (cable.tension[:, np.array(ends)] * self.radius).reshape(-1)
+            joint = spread(v_rows.reshape(-1), at.tree.n_v, torque)
+        return Effort(joint, wrenches)
+
+    def energy(self, at):
+        if isinstance(self.law, StrainLaw):
+            return jnp.zeros((), at.q.dtype)
+        return jnp.sum(self.law.energy(self.state(at).stretch))
+
+    def outputs(self, at, u):
+        cable = self.state(at)
+        return {
+            f"{self.name}_tension": cable.tension,
+            f"{self.name}_stretch": cable.stretch,
+            f"{self.name}_free": cable.free,
+        }

@@ -1,0 +1,162 @@
+"""Cables as parts: paths against closed formulas, capstan friction, and the suspended robot."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import cordax
+from cordax.mechanics.cables import ElasticCables
+from cordax.mechanics.drives import ProgrammedLengths
+from cordax.mechanics.exits import PulleyExit
+from cordax.systems import mechanism as parts
+from cordax.systems.cable_robot import CableRobot, NaturalBody
+
+WORLD = parts.Frame(jnp.eye(3), jnp.zeros(3))
+
+
+def test_belt_round_two_pulleys():
+    """Open and crossed belts of radii r1, r2 at distance D, from a point on one tangent round to
+    the other end: textbook lengths."""
+    r1, r2, D = 0.3, 0.2, 1.0
+    guides = lambda clockwise: (
+        parts.Eyelet("world", (-2.0, -r1, 0)),
+        parts.Pulley("world", (0, 0, 0), r1),
+        parts.Pulley("world", (-D, 0.0, 0), r2, clockwise=clockwise),
+        parts.Eyelet("world", (-D + 3.0, r2 if clockwise else -r2, 0)),
+    )
+    for clockwise in (False, True):
+        state = parts.Route(guides(clockwise)).at([WORLD] * 4)
+        delta = r1 + r2 if clockwise else r1 - r2
+        straight = np.sqrt(D**2 - delta**2)
+        lean = np.arcsin(delta / D)
+        wrap1 = np.pi + lean
+        wrap2 = np.pi + lean if clockwise else np.pi - lean
+        np.testing.assert_allclose(state.straight, [2.0, straight, 3.0], rtol=1e-12)
+        np.testing.assert_allclose(state.wrap, [wrap1, wrap2], rtol=1e-12)
+        total = 5.0 + straight + r1 * wrap1 + r2 * wrap2
+        np.testing.assert_allclose(jnp.sum(state.parts), total, rtol=1e-12)
+
+
+def hoist(mu, angle_turns, slip_width=1e-3):
+    """A weight on a slider, a cable over a fixed pulley, a drum that winds in at 0.1 rad/s."""
+    pulley = parts.Pulley("world", (0, 0, 1.0), 0.1, axis=(0, 1, 0), zero=(1, 0, 0),
+                          turns=angle_turns)  # fmt: skip
+    way = [parts.Eyelet("world", (-0.1, 0, 0)), pulley, parts.Eyelet("load", (0.1, 0, 0))]
+    load = parts.Body("load", parts.Prismatic("z"), solids=parts.point_mass(1.0, (0.1, 0, 0)))
+    drum = parts.Body("drum", parts.Revolute("y"), at=(-0.1, 0, 0),
+                      solids=parts.cylinder(0.05, 0.1, mass=1.0, axis="y"))  # fmt: skip
+    cables = parts.CableSet(
+        [way], ElasticCables([1e4]), [2.0], [("drum",)], [[0.05]],
+        friction=mu, slip_width=slip_width,
+    )  # fmt: skip
+    return parts.Mechanism([load, drum], elements=[cables])
+
+
+@pytest.mark.parametrize(("turns", "ratio"), [(0, 2.5663323952), (1, 16.9), (2, 43.3762121765)])
+def test_capstan_ratio(turns, ratio):
+    """Sliding well above the width, tensions differ by exp(mu theta): half a turn and more."""
+    machine = hoist(0.3, turns)
+    at = machine.instant(0.0, jnp.array([-0.1, 0.0]), jnp.array([-0.5, 0.0]))
+    tension = np.array(machine.elements[0].state(at).tension[0])
+    theta = np.pi + 2 * np.pi * turns
+    # the load pulls the cable towards itself: the tension is larger on its side
+    np.testing.assert_allclose(tension[1] / tension[0], np.exp(0.3 * theta), rtol=1e-9)
+    if turns != 1:  # pi and 4 pi are tabulated; 5 pi is not 4 pi
+        expected = ratio if turns == 0 else ratio * np.exp(0.3 * np.pi)
+        np.testing.assert_allclose(tension[1] / tension[0], expected, rtol=1e-9)
+
+
+def test_stick_holds_what_friction_can_carry():
+    """With the drum side slackening to a third, a load held by exp(0.3 pi) = 2.57 creeps slower
+    than the width; without friction it falls."""
+    machine = hoist(0.6, 0)
+    rest = jnp.array([0.0, 0.0])
+    at = machine.instant(0.0, rest, jnp.array([-1e-4, 0.0]))
+    tension = np.array(machine.elements[0].state(at).tension[0])
+    share = np.log(tension[1] / tension[0]) / (0.6 * np.pi)
+    np.testing.assert_allclose(share, np.tanh(0.1), rtol=1e-6)
+
+
+MASS, CENTRE = 3.0, np.array([0.03, -0.02, 0.05])
+INERTIA = np.array([[0.05, 0.004, -0.003], [0.004, 0.07, 0.006], [-0.003, 0.006, 0.09]])
+ATTACHMENTS = np.array([[-0.2, -0.3, 0.1], [-0.2, 0.3, 0.0], [0.2, 0.3, 0.1], [0.2, -0.3, 0.0]])
+EXITS = np.array([[-2.0, -2.0, 2.0], [-2.0, 2.1, 2.2], [2.0, 2.0, 2.0], [2.2, -2.0, 1.9]])
+RADIUS = 0.05
+POSITION, TURN = np.array([0.1, -0.05, 0.3]), Rotation.from_rotvec([0.2, -0.1, 0.3])
+VELOCITY, SPIN = np.array([0.02, -0.01, 0.0]), np.array([0.1, -0.2, 0.15])
+
+
+@pytest.fixture(scope="module")
+def suspended():
+    """Four elastic cables over swivelling pulleys: in natural coordinates and with a quaternion."""
+    law = ElasticCables(4e3 * np.ones(4), 12.0 * np.ones(4), width=1e-3)
+    exits = PulleyExit(EXITS, RADIUS * np.ones(4))
+    body = NaturalBody(MASS, INERTIA, CENTRE)
+    robot = CableRobot(body, ATTACHMENTS, exits, ProgrammedLengths(np.ones(4)), cables=law,
+                       position=POSITION, rotation=TURN.as_matrix())  # fmt: skip
+    lengths = np.array(robot.lengths()) - 5e-3
+    robot = CableRobot(body, ATTACHMENTS, exits, ProgrammedLengths(lengths), cables=law,
+                       position=POSITION, rotation=TURN.as_matrix())  # fmt: skip
+    ways = [
+        [parts.SwivelPulley("world", a, RADIUS), parts.Eyelet("platform", b)]
+        for a, b in zip(EXITS, ATTACHMENTS, strict=True)
+    ]
+    start = np.concatenate([TURN.as_quat(scalar_first=True), POSITION])
+    twist = np.concatenate([TURN.inv().apply(SPIN), TURN.inv().apply(VELOCITY)])
+    platform = parts.Body(
+        "platform", parts.Floating(), solids=parts.Solid(MASS, CENTRE, INERTIA), start=start,
+        start_rate=twist,
+    )  # fmt: skip
+    machine = parts.Mechanism([platform], elements=[parts.CableSet(ways, law, lengths)])
+    options = {"duration": 0.5, "dt": 1e-3, "save_every": 50}
+    natural = cordax.simulate(
+        robot, robot.state_at(velocity=VELOCITY, angular_velocity=SPIN), **options
+    )
+    return natural, cordax.simulate(machine, **options)
+
+
+def test_suspended_robot_follows_natural_coordinates(suspended):
+    natural, quaternion = suspended
+    turn = Rotation.from_quat(np.array(quaternion.q)[:, :4], scalar_first=True)
+    centre = np.array(quaternion.q)[:, 4:] + turn.apply(CENTRE)
+    assert np.ptp(centre, axis=0).max() > 1e-2
+    # RK4 at 1 ms on both: errors below 1e-9 m
+    np.testing.assert_allclose(centre, natural.outputs["position"], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        quaternion.outputs["cable_tension"][..., 0], natural.outputs["tension"], rtol=1e-6
+    )
+
+
+def test_energy_of_the_suspended_robot(suspended):
+    natural, quaternion = suspended
+    mine, theirs = (np.array(run.energy()["total"]) for run in (quaternion, natural))
+    np.testing.assert_allclose(mine, theirs, rtol=1e-8)
+
+
+def test_rigid_cables_hold_a_bob():
+    """A conical pendulum: a ball on a rigid cable of 1 m over an eyelet keeps its length and its
+    tension, m g / cos(angle)."""
+    slope, g = 0.4, 9.81
+    speed = np.sqrt(g * np.sin(slope) * np.tan(slope))
+    start = [1, 0, 0, 0, np.sin(slope), 0, -np.cos(slope)]
+    ball = parts.Body(
+        "ball", parts.Floating(), solids=parts.sphere(0.05, mass=2.0), start=start,
+        start_rate=[0, 0, 0, 0, speed, 0],
+    )  # fmt: skip
+    cable = parts.RigidCable([parts.Eyelet(), parts.Eyelet("ball")], 1.0)
+    machine = parts.Mechanism([ball], [cable])
+    assert machine.one_sided.tolist() == [True]
+    run = cordax.simulate(machine, duration=0.5, dt=2e-3, save_every=50)
+    np.testing.assert_allclose(run.multipliers[:, 0], 2.0 * g / np.cos(slope), rtol=1e-8)
+    np.testing.assert_allclose(run.q[:, 6], -np.cos(slope), atol=1e-9)
+
+
+def test_bad_cables_are_named():
+    with pytest.raises(ValueError, match="guides: got 1, expected two or more"):
+        parts.RigidCable([parts.Eyelet()], 1.0)
+    with pytest.raises(ValueError, match="SwivelPulley as the first only"):
+        parts.Route((parts.Eyelet(), parts.SwivelPulley("world", (0, 0, 0), 0.1)))
+    two = [[parts.Eyelet(), parts.Eyelet("a")], [parts.Pulley("b", (0, 0, 0), 0.1), parts.Eyelet()]]
+    with pytest.raises(ValueError, match="the same kinds of guides for all"):
+        parts.CableSet(two, ElasticCables([1.0, 1.0]), [1.0, 1.0])
