@@ -53,29 +53,29 @@ def hoist(mu, angle_turns, slip_width=1e-3):
     return parts.Mechanism([load, drum], elements=[cables])
 
 
-@pytest.mark.parametrize(("turns", "ratio"), [(0, 2.5663323952), (1, 16.9), (2, 43.3762121765)])
+@pytest.mark.parametrize(("turns", "ratio"), [(0, 2.5663323952), (1, 16.9020242), (2, 111.3177785)])
 def test_capstan_ratio(turns, ratio):
-    """Sliding well above the width, tensions differ by exp(mu theta): half a turn and more."""
+    """Sliding well above the width, tensions differ by exp(0.3 theta): half a turn and more."""
     machine = hoist(0.3, turns)
-    at = machine.instant(0.0, jnp.array([-0.1, 0.0]), jnp.array([-0.5, 0.0]))
+    q = jnp.array([-0.1, 0.0])
+    at = machine.instant(0.0, q, jnp.array([-0.5, 0.0]))
     tension = np.array(machine.elements[0].state(at).tension[0])
-    theta = np.pi + 2 * np.pi * turns
     # the load pulls the cable towards itself: the tension is larger on its side
+    theta = np.pi + 2 * np.pi * turns
     np.testing.assert_allclose(tension[1] / tension[0], np.exp(0.3 * theta), rtol=1e-9)
-    if turns != 1:  # pi and 4 pi are tabulated; 5 pi is not 4 pi
-        expected = ratio if turns == 0 else ratio * np.exp(0.3 * np.pi)
-        np.testing.assert_allclose(tension[1] / tension[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(tension[1] / tension[0], ratio, rtol=1e-7)
 
 
 def test_stick_holds_what_friction_can_carry():
-    """With the drum side slackening to a third, a load held by exp(0.3 pi) = 2.57 creeps slower
-    than the width; without friction it falls."""
+    """At speeds below the width tensions differ by the share of exp(mu theta) that the load
+    needs."""
     machine = hoist(0.6, 0)
     rest = jnp.array([0.0, 0.0])
     at = machine.instant(0.0, rest, jnp.array([-1e-4, 0.0]))
     tension = np.array(machine.elements[0].state(at).tension[0])
     share = np.log(tension[1] / tension[0]) / (0.6 * np.pi)
-    np.testing.assert_allclose(share, np.tanh(0.1), rtol=1e-6)
+    # half of the stretch lies before the pulley: it slides with half of the speed, 5e-5 m/s
+    np.testing.assert_allclose(share, np.tanh(0.05), rtol=1e-6)
 
 
 MASS, CENTRE = 3.0, np.array([0.03, -0.02, 0.05])

@@ -195,8 +195,11 @@ class CableSet(Element):
         if not self.slides:
             tension = jnp.broadcast_to(mean[:, None], (mean.shape[0], k))
         else:
-            # cable that reaches a guide: what the drive gives less what the parts before it take
-            passing = given_rate[:, None] - jnp.cumsum(rates[:, : k - 1], axis=1)
+            # cable that passes a guide: what the drive gives and the stretch so far, as if it were
+            # even, less what the parts before the guide take
+            even = jnp.cumsum(straight[:, : k - 1], axis=1) / free[:, None]
+            given_so_far = given_rate[:, None] + even * stretch_rate[:, None]
+            passing = given_so_far - jnp.cumsum(rates[:, : k - 1], axis=1)
             share = jnp.tanh(passing / self.slip_width)
             growth = jnp.cumsum(self.friction * wrap * share, axis=1)
             factor = jnp.exp(jnp.concatenate([jnp.zeros_like(mean)[:, None], growth], axis=1))
