@@ -19,6 +19,9 @@ _COMMANDS = {
         "run_robot", "run_robot", "simulate a cable robot: an example, or robot.toml"
     ),
     "run rod": _Command("run_rod", "run_rod", "simulate a rod: a wire, a cable, a thread"),
+    "run tensegrity": _Command(
+        "run_tensegrity", "run_tensegrity", "simulate a strut or a manipulator on wound cables"
+    ),
     "reproduce neck": _Command(
         "reproduce", "reproduce_neck", "repeat the neck paper's experiments and judge its claims"
     ),

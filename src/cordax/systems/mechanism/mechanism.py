@@ -22,7 +22,7 @@ from .assembly import Mobility, assemble, mobility
 from .body import Body
 from .elements import Element, Instant
 from .joints import Fixed
-from .loops import Loop
+from .loops import Loop, SphericalLoop
 from .tree import Tree, tree_of
 from .wound import WoundCables
 
@@ -329,6 +329,26 @@ class Mechanism(System):
         return out
 
     def geometry(self, t, q):
-        poses = self.motions(q, jnp.zeros(self.n_v, q.dtype)).poses
-        parent = jnp.concatenate([poses.p, jnp.zeros((1, 3), q.dtype)])[self.tree.parent]
-        return Scene(lines={"bar": jnp.stack([parent, poses.p], axis=1)}, points={"joint": poses.p})
+        """Bars from body to body and to the points of loops; cables from where they leave."""
+        at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
+        R, p = loop_terms.with_ground(at.motions.poses.R, at.motions.poses.p)
+        tree, wound = self.tree, [e for e in self.elements if isinstance(e, WoundCables)]
+        cables = {tree.body(name) for law in wound for name in law.cables}
+        bars = [
+            jnp.stack([p[tree.parent[i]], p[i]])
+            for i in range(tree.n_bodies)
+            if i not in cables and tree.parent[i] < tree.n_bodies
+        ]
+        for loop in self.loops:
+            if isinstance(loop, SphericalLoop):
+                ends = zip(loop.bodies, (loop.point, loop.successor_point), strict=True)
+                for i, x in ((tree.body(name), x) for name, x in ends):
+                    if i < tree.n_bodies and i not in cables:
+                        bars.append(jnp.stack([p[i], p[i] + jnp.sum(R[i] * x, axis=1)]))
+        lines = {"bar": jnp.stack(bars)} if bars else {}
+        for law in wound:
+            index = np.array([tree.body(name) for name in law.cables])
+            cable = law.state(at)
+            length = (cable.rest + cable.stretch)[:, None]
+            lines["cable"] = jnp.stack([p[index] - length * R[index, :, 0], p[index]], axis=1)
+        return Scene(lines=lines, points={"joint": p[:-1]})
