@@ -81,11 +81,12 @@ def run_tensegrity(
         lambda bar: simulate(system, start, progress=bar, **keep), duration, progress
     )
     off = np.asarray(run.outputs[followed]) - np.asarray(jax.vmap(path.position)(run.t))
+    tension = run.outputs["tension"]
     unit = "rad" if machine == "strut" else "m"
     lines = {
         "deviation": f"at most {np.abs(off).max():.3e} {unit} at stored instants",
         "strain": f"{np.min(run.outputs['strain']):.3e} at least, bound {least:.3e}",
-        "tension": f"{np.min(run.outputs['tension']):.4g} to {np.max(run.outputs['tension']):.4g} N",
+        "tension": f"{np.min(tension):.4g} to {np.max(tension):.4g} N",
         "torque": f"{np.abs(run.u).max():.4g} N m at most",
         "loops": f"open by at most {np.max(run.violation):.1e} m",
         "wall time": wall_time,
