@@ -132,7 +132,8 @@ class NearRigidQP(Controller):
     def _wanted(self, t, at: Reduced, q, v):
         after = self.reference(t + _KNOT)[2]
         if self.sample is None:
-            after = 0.5 * (after + self.reference(t - _KNOT)[2])
+            before = self.reference(jnp.maximum(t - _KNOT, 0.0))[2]
+            after = 0.5 * (after + before)
         position, rate, _ = self.reference(t)
         if self.point is None:
             chosen, _ = columns(self.machine, self.followed)

@@ -77,7 +77,9 @@ class Hermite(Reference):
     def position(self, t):
         i = jnp.clip(jnp.searchsorted(self.times, t, side="right") - 1, 0, self.times.shape[0] - 2)
         width = self.times[i + 1] - self.times[i]
-        x = jnp.clip((t - self.times[i]) / width, 0.0, 1.0)
+        x = (t - self.times[i]) / width
+        # unlike those of clip, derivatives at the first and last instant are those inside
+        x = jnp.where(x < 0.0, 0.0, jnp.where(x > 1.0, 1.0, x))
         a, b = self.values[i], self.values[i + 1]
         da, db = width * self.slopes[i], width * self.slopes[i + 1]
         rest = (1.0 - x) * (1.0 - x) * da - x * (1.0 - x) * db
