@@ -87,3 +87,12 @@ def test_ropes_of_the_robot_go_slack(taut_slack_taut):
     assert np.all(tension[t < 3.5] > 1.0)
     assert np.all(np.abs(tension[(t > 4.5) & (t < 5.3)]) < 1.0)
     assert jnp.max(tension) > 50.0
+
+
+def test_the_paper_s_case():
+    """Two ropes of 20 segments for 15 s at half milliseconds, by a structured implicit method."""
+    trajectory = run("paper2", 5e-4, integrator="generalised_alpha")
+    found = errors("paper2", trajectory)
+    assert found.space_time < 0.03
+    assert found.motion < 0.05
+    assert float(trajectory.violation.max()) < 1e-10
