@@ -106,7 +106,8 @@ def _shapes(system: System, state: State) -> list[str]:
     return out
 
 
-@eqx.filter_jit
+# run once: compiled in a third of the time without LLVM's optimisation
+@eqx.filter_jit(compiler_options={"xla_backend_optimization_level": 0})  # pyright: ignore
 def _numbers(system: System, state: State, t) -> dict:
     """Everything that is compared, at one state and a random velocity."""
     q, n, m = state.q, system.n_v, system.n_constraints
