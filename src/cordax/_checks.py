@@ -1,8 +1,13 @@
 """Checks of user input: every message names the field, what was given and what is expected."""
 
-from collections.abc import Iterable
+import contextlib
+import math
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -10,7 +15,7 @@ from jax.core import Tracer
 def require(ok: bool, field: str, given, expected: str) -> None:
     """Raise `ValueError` unless `ok`."""
     if not ok:
-        raise ValueError(f"{field}: got {_describe(given)}, expected {expected}")
+        raise ValueError(f"{field}: got {describe(given)}, expected {expected}")
 
 
 def known_values(x) -> np.ndarray | None:
@@ -21,18 +26,68 @@ def known_values(x) -> np.ndarray | None:
     return np.asarray(x)
 
 
+def require_values(field: str, good: Callable[..., Any], *numbers, expected: str) -> None:
+    """Raise unless `good` holds for the numbers: a function of arrays by operators that NumPy and
+    JAX share. Within a JAX transformation it is noted for `hidden_checks`, if those are asked
+    for."""
+    values = [known_values(x) for x in numbers]
+    if all(x is not None for x in values):
+        require(bool(good(*values).all()), field, numbers[0], expected)
+        return
+    notes = _hidden.get()
+    if notes is not None and all(isinstance(x, (jax.Array, np.ndarray, float)) for x in numbers):
+        hidden = [jax.lax.stop_gradient(jnp.asarray(x)) for x in numbers]
+        notes.append(jnp.all(good(*hidden)))
+
+
+_hidden: ContextVar[list | None] = ContextVar("hidden", default=None)
+
+
+@contextlib.contextmanager
+def hidden_checks():
+    """A list to which checks of numbers that a JAX transformation hides are added within: traced
+    booleans, true where all is well."""
+    token = _hidden.set([])
+    try:
+        yield _hidden.get()
+    finally:
+        _hidden.reset(token)
+
+
 def require_positive(field: str, x, *, zero_allowed: bool = False) -> None:
     """Raise unless every entry is finite and positive (or, if allowed, zero)."""
-    values = known_values(x)
-    if values is not None:
-        ok = np.all(np.isfinite(values)) and np.all(values >= 0 if zero_allowed else values > 0)
-        require(bool(ok), field, x, "finite values >= 0" if zero_allowed else "finite values > 0")
+    # comparisons with NaN are false, and what is below infinity is finite
+    good = (lambda x: (x >= 0) & (x < math.inf)) if zero_allowed else _positive
+    expected = "finite values >= 0" if zero_allowed else "finite values > 0"
+    require_values(field, good, x, expected=expected)
+
+
+def _positive(x):
+    return (x > 0) & (x < math.inf)
 
 
 def require_finite(field: str, x) -> None:
-    values = known_values(x)
-    if values is not None:
-        require(bool(np.all(np.isfinite(values))), field, x, "finite values")
+    require_values(field, lambda x: abs(x) < math.inf, x, expected="finite values")
+
+
+def require_direction(field: str, x) -> None:
+    """Raise unless `x`, shape (3,), points somewhere."""
+    require_shape(field, x, (3,))
+    require_values(field, lambda x: (x * x).sum() > 0, x, expected="a vector other than zero")
+
+
+def require_rotation(field: str, x) -> None:
+    """Raise unless `x` is a rotation matrix, shape (3, 3), to the precision of single floats."""
+    require_shape(field, x, (3, 3))
+    expected = "a rotation: orthogonal columns of length 1, determinant 1"
+    require_values(field, _is_rotation, x, expected=expected)
+
+
+def _is_rotation(R):
+    gram = (R[:, :, None] * R[:, None, :]).sum(0) - np.eye(3)
+    a, b, c = R.T
+    crossed = a[[1, 2, 0]] * b[[2, 0, 1]] - a[[2, 0, 1]] * b[[1, 2, 0]]
+    return (abs(gram).max() < 1e-5) & ((crossed * c).sum() > 0)
 
 
 def require_shape(field: str, x, *shapes: tuple[int, ...]) -> None:
@@ -43,13 +98,72 @@ def require_shape(field: str, x, *shapes: tuple[int, ...]) -> None:
         require(shape in shapes, field, f"shape {shape}", expected)
 
 
+def require_axes(field: str, x, count: int, expected: str) -> None:
+    """Raise unless `x` is an array with so many axes."""
+    shape = getattr(x, "shape", None)
+    if shape is not None:
+        require(len(shape) == count, field, f"shape {shape}", expected)
+
+
+def require_one_or_each(field: str, x) -> None:
+    """Raise unless `x` is one number for all, or one for each: shape () or (n,)."""
+    shape = getattr(x, "shape", ())
+    fits = len(shape) == 0 or (len(shape) == 1 and shape[0] > 0)
+    require(fits, field, f"shape {shape}", "one number, or one for each")
+
+
 def require_known(field: str, name: str, names: Iterable[str]) -> None:
     """Raise unless `name` is one of `names`."""
     names = tuple(names)
-    require(name in names, field, repr(name), "one of " + ", ".join(names))
+    known = isinstance(name, str) and name in names
+    require(known, field, _Printed(repr(name)), "one of " + ", ".join(names))
 
 
-def _describe(x) -> str:
-    if isinstance(x, (jax.Array, np.ndarray)):
-        return str(np.asarray(x).tolist()) if x.size <= 12 else f"an array of shape {x.shape}"
-    return str(x)
+def require_instance(field: str, x, *kinds: type) -> None:
+    """Raise unless `x` is of one of the kinds."""
+    require(isinstance(x, kinds), field, x, " or ".join(_named(kind) for kind in kinds))
+
+
+def require_whole(field: str, x, least: int) -> None:
+    """Raise unless `x` is a whole number from `least` on."""
+    whole = isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    expected = f"a whole number >= {least}" + (", below 2^31" if whole and x > least else "")
+    require(whole and least <= x < 2**31, field, x, expected)
+
+
+def require_number(field: str, x, *, positive: bool = True) -> None:
+    """Raise unless `x` is one finite number known outside of JAX's transformations, and, if so
+    asked, > 0."""
+    number = is_number(x) and math.isfinite(x)
+    expected = "a finite number > 0" if positive else "a finite number"
+    require(number and (x > 0 or not positive), field, x, expected)
+
+
+def is_number(x) -> bool:
+    """Whether `x` is one real number, of Python or NumPy, that a float can hold."""
+    if isinstance(x, bool) or not isinstance(x, (int, float, np.floating, np.integer)):
+        return False
+    return not isinstance(x, int) or abs(x) < 2**1023
+
+
+def _named(kind: type) -> str:
+    """With the kinds of it that there are: who gave a number for an exit wants to know them."""
+    under = [k.__name__ for k in kind.__subclasses__() if not k.__name__.startswith("_")]
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    return f"{article} {kind.__name__}" + (f" ({', '.join(under)})" if under else "")
+
+
+class _Printed(str):
+    """Described as it stands."""
+
+
+def describe(x) -> str:
+    """What was given, in at most a line."""
+    if isinstance(x, _Printed):
+        text = str(x)
+    elif isinstance(x, (jax.Array, np.ndarray)) and not isinstance(x, Tracer):
+        text = str(np.asarray(x).tolist()) if x.size <= 12 else f"an array of shape {x.shape}"
+    else:
+        text = str(x)
+    text = " ".join(text.split()) or "an empty text"
+    return text if len(text) <= 200 else text[:197] + "..."

@@ -29,7 +29,7 @@ def as_float_array(x: Any, name: str = "value") -> Any:
         return x
     if type(x) is object:  # a placeholder put there by a JAX transformation
         return x
-    if _holds_tracers(x):
+    if isinstance(x, (jax.Array, list, tuple)) and _holds_tracers(x):
         _refuse_unless(_is_real(jnp.result_type(*jax.tree.leaves(x))), name, x)
         return jnp.asarray(x, dtype=float)
     try:
@@ -63,12 +63,19 @@ def _refuse_unless(ok: bool, name: str, given, expected="a number or an array of
         raise ValueError(f"{name}: got {text}, expected {expected}")
 
 
-class _Number:
+class Number:
     """Converts one field of a module and names it in errors; its shape, where the annotation fixes
     it, and that it is finite are checked too."""
 
     def __init__(self, checked: bool, optional: bool):
         self.name, self.shape, self.checked, self.optional = "value", None, checked, optional
+
+    def declare(self, name: str, annotation) -> None:
+        self.name = name
+        annotation = next(iter(get_args(annotation)), annotation)  # of `Float[Array, ""] | None`
+        dims = str(getattr(annotation, "dim_str", "?")).split()
+        if all(d.isdigit() for d in dims):
+            self.shape = tuple(map(int, dims))
 
     def __call__(self, x: Any) -> Any:
         if x is None and self.optional:
@@ -91,19 +98,21 @@ class _Text(str):
     __repr__ = str.__str__
 
 
-class _NumberField(dataclasses.Field):
-    """A dataclass field that tells its converter the name and shape it was declared with."""
+class _DeclaredField(dataclasses.Field):
+    """A dataclass field that tells its converter the name and annotation it was declared with."""
 
     __slots__ = ()
 
     def __set_name__(self, owner, name):
-        converter = self.metadata["converter"]
-        converter.name = name
         annotation = vars(owner).get("__annotations__", {}).get(name)
-        annotation = next(iter(get_args(annotation)), annotation)  # of `Float[Array, ""] | None`
-        dims = str(getattr(annotation, "dim_str", "?")).split()
-        if all(d.isdigit() for d in dims):
-            converter.shape = tuple(map(int, dims))
+        self.metadata["converter"].declare(name, annotation)
+
+
+def declared_field(converter, **kwargs) -> Any:
+    """A module field whose converter learns, by `declare(name, annotation)`, where it stands."""
+    field = eqx.field(converter=converter, **kwargs)
+    field.__class__ = _DeclaredField
+    return field
 
 
 def float_field(*, checked: bool = True, **kwargs) -> Any:
@@ -112,9 +121,7 @@ def float_field(*, checked: bool = True, **kwargs) -> Any:
     than the annotation's where it fixes one, as `Float[Array, ""]` and `Float[Array, " 3"]` do;
     `checked=False` leaves that to the module."""
     optional = kwargs.get("default", 0.0) is None
-    field = eqx.field(converter=_Number(checked, optional), **kwargs)
-    field.__class__ = _NumberField
-    return field
+    return declared_field(Number(checked, optional), **kwargs)
 
 
 def warn_if_single(dtype, what: str) -> None:

@@ -20,6 +20,7 @@ class Code(enum.IntEnum):
     SINGULAR_CONSTRAINTS = 5
     QP_INFEASIBLE = 6
     ACCURACY_NOT_REACHED = 7
+    INVALID_NUMBERS = 8
 
 
 GOOD = Code.SUCCESSFUL
@@ -70,6 +71,11 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
     accuracy_not_reached = (
         "The wanted accuracy was not reached within the number of steps allowed between two "
         "instants. Try a smaller dt, a larger accuracy, or an integrator that suits the machine."
+    )
+    invalid_numbers = (
+        "A number of the machine, its controller or the method is not allowed: negative where it "
+        "must be positive, or not finite. Make the machine outside of jit and vmap, or simulate "
+        "it alone, to be told which."
     )
     qp_infeasible = (
         "No cable tensions within the bounds produce the wanted force. Relax the tension bounds "

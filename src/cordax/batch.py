@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ._checks import require
+from ._checks import require, require_whole
 from ._closures import same_if_equal
 from .experiment import Experiment
 from .mechanics import System
@@ -59,7 +59,10 @@ def simulate_batch(
         [x.shape for x in leaves],
         "equal leading axes",
     )
-    require(chunk >= 1, "chunk", chunk, "a whole number >= 1")
+    require(callable(build), "build", build, "a function from a row of parameters to a machine")
+    require_whole("chunk", chunk, 1)
+    if workers is not None:
+        require_whole("workers", workers, 1)
     options = {**options, "throw": False, "progress": False}
     known = not any(isinstance(x, Tracer) for x in leaves)
     if known and options.get("accuracy") is not None:

@@ -4,10 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ._checks import known_values
+from ._checks import known_values, require_finite, require_instance, require_shape
 from ._precision import as_float_array
+from ._recheck import recheck
 from .mechanics import State, System
 from .mechanics.constraints import position_on_constraints, velocity_on_constraints
+from .mechanics.state import require_state
 
 #: largest |Phi| and |dPhi/dt| of a state to start from
 POSITION_TOLERANCE, RATE_TOLERANCE = 1e-6, 1e-5
@@ -16,8 +18,14 @@ POSITION_TOLERANCE, RATE_TOLERANCE = 1e-6, 1e-5
 def consistent(system: System, state: State | None = None, *, t: float = 0.0) -> State:
     """The state nearest to `state` (default: the machine's), in the norm of the mass matrix, that
     satisfies the constraints and their rates at time `t` [s]. Raises where none is found nearby."""
+    require_instance("system", system, System)
+    recheck(system)
     state = system.default_state() if state is None else state
-    moved = _project(system, state, as_float_array(t))
+    require_state("state", state, system)
+    time = as_float_array(t, "t")
+    require_shape("t", time, ())
+    require_finite("t", time)
+    moved = _project(system, state, time)
     left = known_values(
         jnp.max(jnp.abs(system.constraint(as_float_array(t), moved.q)), initial=0.0)
     )

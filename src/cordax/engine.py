@@ -366,6 +366,9 @@ def _check_inputs(run: Run, state, memory, t) -> None:
     form = "(u, memory, code)" if wanted == 3 else "(u, memory), or may_fail = True"
     require(fits, "control", f"{name} returning {returned}", f"{name} to return {form}")
     system = run.dynamics.system
-    require_shape("control", returned[0], (system.n_u,))
+    u, n = returned[0], system.n_u
+    array = hasattr(u, "shape") and u.dtype.kind in "fiu"
+    require(array, "control", f"{name} returning {u}", f"an array of {n} real numbers")
+    require_shape("control", u, (n,))
     numbers = lambda n: jax.ShapeDtypeStruct((n,), state.q.dtype)
     check_shapes(system, t, state, numbers(system.n_u), numbers(system.n_constraints))

@@ -8,7 +8,8 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from ._checks import require, require_known
+from ._checks import require, require_instance, require_known, require_number, require_whole
+from ._fields import part_field
 from .formulations import Formulation
 from .integrators import BY_NAME, Integrator
 from .mechanics import State, System
@@ -31,6 +32,8 @@ def _named(integrator):
     if isinstance(integrator, str):
         require_known("integrator", integrator, BY_NAME)
         return BY_NAME[integrator]()
+    if integrator is not None and type(integrator) is not object:
+        require_instance("integrator", integrator, Integrator)
     return integrator
 
 
@@ -51,19 +54,26 @@ class Experiment(eqx.Module):
       Switches after the end are left out.
     """
 
-    system: System
+    system: System = part_field()
     state0: Any = eqx.field(converter=_wrapped, default=None)
     control: Any = eqx.field(converter=_wrapped, default=None)
     duration: float | None = eqx.field(static=True, default=None)
     dt: float | None = eqx.field(static=True, default=None)
     integrator: Integrator | None = eqx.field(converter=_named, default=None)
-    formulation: Formulation | None = None
+    formulation: Formulation | None = part_field(default=None)
     t0: float = eqx.field(static=True, default=0.0)
     save_every: int = eqx.field(static=True, default=1)
     switches: tuple[tuple[float, Any], ...] = eqx.field(static=True, default=())
 
     def __check_init__(self):
-        require(isinstance(self.system, System), "system", self.system, "a System")
+        require_number("t0", self.t0, positive=False)
+        for name in ("duration", "dt"):
+            if getattr(self, name) is not None:
+                require_number(name, getattr(self, name))
+        require_whole("save_every", self.save_every, 1)
+        pairs = isinstance(self.switches, tuple)
+        pairs = pairs and all(isinstance(x, tuple) and len(x) == 2 for x in self.switches)
+        require(pairs, "switches", self.switches, 'a tuple of (time [s], "pick")')
         before = self.t0
         for time, what in self.switches:
             later = isinstance(time, (int, float)) and np.isfinite(time) and time > before

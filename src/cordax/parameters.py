@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._checks import known_values, require, require_known
+from ._checks import is_number, known_values, require, require_known
 from ._precision import as_float_array
 from .experiment import Experiment
 
@@ -36,12 +36,16 @@ class Parameter(eqx.Module):
     bounds: tuple[float, float] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
+        require(isinstance(self.name, str) and self.name != "", "name", self.name, "a name or path")
+        where = self.where is None or callable(self.where)
+        require(where, f"{self.name}: where", self.where, "a function from the machine to an array")
         if self.transform is not None:
             require_known(f"{self.name}: transform", self.transform, ("log", "linear"))
         if self.bounds is not None:
-            low, high = self.bounds
+            given = self.bounds if isinstance(self.bounds, tuple) else ()
+            numbers = len(given) == 2 and all(is_number(x) and np.isfinite(x) for x in given)
             require(
-                bool(np.isfinite(low) and np.isfinite(high) and low < high),
+                numbers and given[0] < given[1],
                 f"{self.name}: bounds",
                 self.bounds,
                 "(low, high), finite, with low < high",
@@ -137,7 +141,9 @@ class ParameterSet(eqx.Module):
 def collect(parameters: Sequence[str | Parameter], experiment: Experiment) -> ParameterSet:
     """Find the parameters in the experiment; their values there are the start of the search."""
     require(
-        not isinstance(parameters, (str, Parameter)) and len(parameters) > 0,
+        isinstance(parameters, (list, tuple))
+        and len(parameters) > 0
+        and all(isinstance(p, (str, Parameter)) for p in parameters),
         "parameters",
         parameters,
         'a list of names or Parameters, such as ["tendon.stiffness"]',

@@ -29,8 +29,11 @@ class Recording(eqx.Module):
 
     def __init__(self, t, values, about: Mapping[str, str] | None = None):
         self.notes = tuple((str(name), str(text)) for name, text in (about or {}).items())
-        self.t = np.asarray(t, dtype=float)
-        self.values = {name: as_float_array(x) for name, x in dict(values).items()}
+        self.t = np.asarray(as_float_array(t, "recording.t"), dtype=float)
+        require(isinstance(values, Mapping), "recording.values", values, "arrays by name")
+        self.values = {
+            name: as_float_array(x, f"recording.values[{name!r}]") for name, x in values.items()
+        }
         require(self.t.ndim == 1 and self.t.size > 1, "recording.t", self.t, "shape (k,), k > 1")
         increasing = bool(np.all(np.isfinite(self.t)) and np.all(np.diff(self.t) > 0))
         require(increasing, "recording.t", self.t, "finite, increasing times")

@@ -13,9 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ._checks import known_values, require, require_finite, require_known, require_shape
+from ._checks import (
+    is_number,
+    known_values,
+    require,
+    require_known,
+    require_number,
+    require_whole,
+)
 from ._precision import as_float_array, warn_if_single
-from ._results import GOOD, RESULTS
+from ._recheck import recheck
+from ._results import GOOD, RESULTS, Code
 from .consistency import check_start
 from .engine import Run, advance
 from .experiment import Experiment
@@ -24,11 +32,15 @@ from .formulations import Dynamics, Formulation
 from .integrators import BY_NAME, Adaptive, Integrator
 from .loops import ADJOINTS
 from .mechanics import Controller, State, System, as_controller
+from .mechanics.state import require_state
 from .stored import join
 from .trajectory import Trajectory
 
 Adjoint = Literal["scan", "checkpointed", "forward"]
 
+
+#: what the counter of steps holds
+MOST_STEPS = 2**31
 
 _SUCCESS = np.asarray(RESULTS.successful._value)  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -101,6 +113,9 @@ def simulate(
         _refuse({name: x for name, x in given.items() if x is not None})
         options = {"adjoint": adjoint, "throw": throw, "progress": progress, "accuracy": accuracy}
         return simulate(**system.arguments(), **options)
+    require_number("t0", t0, positive=False)
+    for name, flag in (("throw", throw), ("progress", progress)):
+        require(isinstance(flag, bool), name, flag, "True or False")
     phases = _phases(system, duration, t0)
     machine = phases[0][0]
     dt = machine.default_dt if dt is None else dt
@@ -133,6 +148,7 @@ def simulate(
         _warn_if_too_fast(machine, integrator, dt)
         controller = as_controller(control, machine, state.q.dtype)
         memory = controller.init(state) if memory is None else memory
+        status = _refused_unless(recheck(dynamics, integrator, controller), status, time)
         run = Run(
             dynamics, integrator, controller, adjoint, save_every, _hold(controller, memory, dt)
         )
@@ -148,6 +164,16 @@ def simulate(
         time = end
     trajectory = parts[0] if len(parts) == 1 else join(parts)
     return _raise_failure(trajectory, dt, integrator) if throw else trajectory
+
+
+def _refused_unless(fit, status, time):
+    """The status of a run whose numbers a transformation hides: `fit`, whether they are allowed."""
+    if fit is True:
+        return status
+    code, failure = status
+    refused = ~fit & (code == GOOD)
+    code = jnp.where(refused, jnp.int32(Code.INVALID_NUMBERS), code)
+    return code, jnp.where(refused, as_float_array(time), failure)
 
 
 def _refuse(given: dict) -> None:
@@ -213,20 +239,20 @@ def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
 def _phases(system, duration, t0) -> list[tuple[System, float]]:
     if isinstance(system, System):
         require(duration is not None, "duration", duration, "the simulated time in seconds")
-        require(
-            _is_number(duration) and duration > 0 and math.isfinite(duration),
-            "duration",
-            duration,
-            "a finite time > 0 s",
-        )  # pyright: ignore
+        finite = is_number(duration) and 0 < duration < math.inf  # pyright: ignore
+        require(finite, "duration", duration, "a finite time > 0 s")
         return [(system, t0 + duration)]  # pyright: ignore
+    expected = "a System or a list of (System or function of State, end time)"
+    require(isinstance(system, (list, tuple)), "system", system, expected)
     require(duration is None, "duration", duration, "None when phases give the times")
-    phases = list(system) if isinstance(system, Sequence) else []
-    pair = lambda p: isinstance(p, Sequence) and len(p) == 2 and _is_number(p[1])
+    phases = list(system)
+    pair = lambda p: (
+        isinstance(p, Sequence) and len(p) == 2 and is_number(p[1]) and math.isfinite(p[1])
+    )
     ok = bool(phases) and all(
         pair(p) and (isinstance(p[0], System) or callable(p[0])) for p in phases
     )
-    require(ok, "system", system, "a System or a list of (System or function of State, end time)")
+    require(ok, "system", system, expected)
     require(isinstance(phases[0][0], System), "system", phases[0][0], "a System as first phase")
     times = [t0, *(end for _, end in phases)]
     require(
@@ -240,22 +266,19 @@ def _phases(system, duration, t0) -> list[tuple[System, float]]:
 
 def _check_times(dt, save_every, phases, t0) -> None:
     require(
-        _is_number(dt) and math.isfinite(dt) and dt > 0,
+        is_number(dt) and 0 < dt < math.inf,
         "dt",
         dt,
         "a finite step > 0 s, known outside of jit",
     )
-    require(
-        isinstance(save_every, int) and save_every >= 1,
-        "save_every",
-        save_every,
-        "a whole number >= 1",
-    )
+    require_whole("save_every", save_every, 1)
     start = t0
     for _, end in phases:
         steps = (end - start) / dt
+        span = f"{end - start:g} s at dt = {dt:g} s"
+        require(steps < MOST_STEPS, "duration", span, f"fewer than {MOST_STEPS:.2g} steps")
         whole = abs(steps - round(steps)) < 1e-6 * max(1.0, steps) and round(steps) >= 1
-        require(whole, "duration", f"{end - start:g} s at dt = {dt:g} s", "a whole number of steps")
+        require(whole, "duration", span, "a whole number of steps")
         require(
             round(steps) % save_every == 0,
             "save_every",
@@ -281,10 +304,7 @@ def _check_precision(system: System, state: State) -> None:
 
 
 def _check_state(system: System, state: State, t) -> None:
-    require_shape("state0.q", state.q, (system.n_q,))
-    require_shape("state0.v", state.v, (system.n_v,))
-    require_finite("state0.q", state.q)
-    require_finite("state0.v", state.v)
+    require_state("state0", state, system)
     if type(system).valid is not System.valid:
         valid = known_values(_valid(system, state, t))
         if valid is not None and not bool(np.all(valid)):
@@ -332,7 +352,3 @@ def _hold(controller: Controller, memory, dt) -> int:
         f"a whole number of steps of dt = {dt:g} s",
     )
     return round(steps)
-
-
-def _is_number(x) -> bool:
-    return isinstance(x, (int, float, np.floating, np.integer)) and not isinstance(x, bool)

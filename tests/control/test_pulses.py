@@ -41,7 +41,7 @@ def test_the_impulse_is_exact():
         ({"times": [0.1, 0.2]}, r"times: got shape \(2,\), expected shape \(1, 2\)"),
         ({"inputs": [1.0, 2.0]}, r"inputs: got shape \(2,\), expected \(k, n_u\)"),
         ({"base": [1.0, 2.0, 3.0]}, r"base: got shape \(3,\), expected a scalar or shape \(2,\)"),
-        ({"step": 0.0}, "step: got 0.0, expected finite values > 0"),
+        ({"step": 0.0}, "step: got 0.0, expected a finite number > 0"),
     ],
 )
 def test_input_that_is_refused(options, message):

@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require_known, require_positive
+from .._checks import require, require_known, require_positive, require_shape
+from .._fields import part_field, setting_field
 from .._precision import float_field
 from .._results import Code, code_unless
 from ..math.linalg import matvec
 from ..mechanics import Controller, State
+from ..mechanics.motion import reference_field
 from .references import Reference
 from .tension import MeanTension, TensionDistribution
 
@@ -49,16 +51,20 @@ class ComputedTorque(Controller):
     feed-forward: "none", "desired" (at the desired rates) or "measured". Gains K_p [1/s^2] and K_d
     [1/s]; `sample` [s] is the sampling period, None for control in every stage."""
 
-    machine: TendonDriven
-    reference: Reference
+    machine: TendonDriven = part_field()
+    reference: Reference = reference_field()
     K_p: Float[Array, "..."] = float_field(checked=False, default=42.25)
     K_d: Float[Array, "..."] = float_field(checked=False, default=13.0)
-    distribution: TensionDistribution = eqx.field(default_factory=MeanTension)
+    distribution: TensionDistribution = part_field(default_factory=MeanTension)
     friction: Literal["none", "desired", "measured"] = eqx.field(static=True, default="desired")
-    sample: float | None = eqx.field(static=True, default=None)
+    sample: float | None = setting_field(default=None)
 
     def __check_init__(self):
         require_known("friction", self.friction, ("none", "desired", "measured"))
+        wanted = jnp.shape(self.reference.position(0.0))
+        require(len(wanted) == 1, "reference", f"positions of shape {wanted}", "(n_joints,)")
+        require_shape("K_p", self.K_p, (), wanted)
+        require_shape("K_d", self.K_d, (), wanted)
         require_positive("K_p", self.K_p, zero_allowed=True)
         require_positive("K_d", self.K_d, zero_allowed=True)
 

@@ -2,12 +2,24 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require, require_positive
+from .._checks import require, require_positive, require_shape
+from .._fields import setting_field
 from .._precision import float_field
 from ..mechanics import Controller
+from ..mechanics.motion import reference_field, require_position
 from .references import Reference
+
+
+def _indices(indices, name: str = "coordinates") -> tuple[int, ...]:
+    given = indices if isinstance(indices, (tuple, list, range, np.ndarray)) else ()
+    whole = all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in given)
+    some = len(given) > 0 and whole
+    vector = "q" if name == "coordinates" else "v"
+    require(some, name, indices, f"at least one index into {vector}, in a tuple")
+    return tuple(int(i) for i in given)
 
 
 class PID(Controller):
@@ -18,26 +30,32 @@ class PID(Controller):
     `velocities`: those of their rates in v where they differ, behind quaternions.
     """
 
-    reference: Reference
-    coordinates: tuple[int, ...] = eqx.field(static=True)
-    sample: float = eqx.field(static=True)
+    reference: Reference = reference_field()
+    coordinates: tuple[int, ...] = eqx.field(static=True, converter=lambda x: _indices(x))
+    sample: float = setting_field()
     K_p: Float[Array, "..."] = float_field(default=0.0)
     K_i: Float[Array, "..."] = float_field(default=0.0)
     K_d: Float[Array, "..."] = float_field(default=0.0)
     bias: Float[Array, "..."] = float_field(default=0.0)
-    velocities: tuple[int, ...] | None = eqx.field(static=True, default=None)
+    velocities: tuple[int, ...] | None = eqx.field(
+        static=True,
+        converter=lambda x: None if x is None else _indices(x, "velocities"),
+        default=None,
+    )
 
     def __check_init__(self):
+        n = len(self.coordinates)
         require(
-            len(self.coordinates) > 0, "coordinates", self.coordinates, "at least one index into q"
-        )
-        require(
-            self.velocities is None or len(self.velocities) == len(self.coordinates),
+            self.velocities is None or len(self.velocities) == n,
             "velocities",
             self.velocities,
             "as many indices into v as coordinates",
         )
-        require_positive("sample", self.sample)
+        for name in ("K_p", "K_i", "K_d"):
+            require_positive(name, getattr(self, name), zero_allowed=True)
+        for name in ("K_p", "K_i", "K_d", "bias"):
+            require_shape(name, getattr(self, name), (), (n,))
+        require_position("reference", self.reference, (), (n,))
 
     @property
     def period(self):

@@ -1,10 +1,10 @@
 """Forces that act for a while."""
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require, require_positive, require_shape
+from .._checks import require_axes, require_shape, require_values
+from .._fields import setting_field
 from .._precision import float_field
 from ..mechanics import Controller
 
@@ -17,19 +17,16 @@ class Pulses(Controller):
 
     times: Float[Array, "k 2"] = float_field()
     inputs: Float[Array, "k n_u"] = float_field()
-    step: float = eqx.field(static=True)  # pyright: ignore[reportGeneralTypeIssues]
+    step: float = setting_field()
     base: Float[Array, " n_u"] = float_field(default=0.0)
 
     def __check_init__(self):
+        require_axes("inputs", self.inputs, 2, "(k, n_u)")
         k = self.inputs.shape[0]
-        require(len(self.inputs.shape) == 2, "inputs", f"shape {self.inputs.shape}", "(k, n_u)")
         require_shape("times", self.times, (k, 2))
         require_shape("base", self.base, (), (self.inputs.shape[1],))
-        require_positive("step", self.step)
-        times = known_values(self.times)
-        if times is not None:
-            ordered = bool((times[:, 1] > times[:, 0]).all())
-            require(ordered, "times", times, "each pulse to end after it begins")
+        expected = "each pulse to end after it begins"
+        require_values("times", lambda t: t[:, 1] > t[:, 0], self.times, expected=expected)
 
     @property
     def period(self):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require, require_finite, require_known
+from .._checks import require, require_axes, require_finite, require_known
 from .._precision import as_float_array
 from ..math.linalg import vecmat
 from ..mechanics import Controller
@@ -34,7 +34,8 @@ class RecordedInput(Controller):
 
     def __init__(self, t, values, interpolation: Literal["cubic", "linear", "hold"] = "cubic"):
         require_known("interpolation", interpolation, ("cubic", "linear", "hold"))
-        t, values = np.asarray(t, dtype=float), as_float_array(values)
+        t, values = np.asarray(as_float_array(t, "t")), as_float_array(values, "values")
+        require_axes("t", t, 1, "(k,), one instant per sample")
         fits = values.ndim == 2 and t.shape == (values.shape[0],)
         require(fits, "values", f"shape {values.shape}", f"shape ({t.size}, number of inputs)")
         least = {"cubic": 4, "linear": 2, "hold": 2}[interpolation]

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._checks import require_shape
 from .._precision import float_field
 from ..mechanics.motion import Constant, Hermite, Quintic, Reference
 
@@ -14,6 +15,9 @@ class RaisedCosine(Reference):
     amplitude: Float[Array, " n"] = float_field()
     frequency: Float[Array, "..."] = float_field(default=1.0)
     offset: Float[Array, "..."] = float_field(default=0.0)
+
+    def __check_init__(self):
+        _check_sizes(self, "frequency", "offset")
 
     def position(self, t):
         return self.offset + 0.5 * self.amplitude * (1.0 - jnp.cos(self.frequency * t))
@@ -28,8 +32,18 @@ class Sinusoid(Reference):
     phase: Float[Array, "..."] = float_field(default=0.0)
     offset: Float[Array, "..."] = float_field(default=0.0)
 
+    def __check_init__(self):
+        _check_sizes(self, "frequency", "phase", "offset")
+
     def position(self, t):
         return self.offset + self.amplitude * jnp.sin(self.frequency * t + self.phase)
+
+
+def _check_sizes(motion, *names: str) -> None:
+    given = {name: getattr(motion, name) for name in ("amplitude", *names)}
+    largest = max((x.shape for x in given.values()), key=len)
+    for name, x in given.items():
+        require_shape(name, x, (), largest)
 
 
 __all__ = ["Constant", "Hermite", "Quintic", "RaisedCosine", "Reference", "Sinusoid"]

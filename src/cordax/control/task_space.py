@@ -2,16 +2,16 @@
 
 from typing import Any, Protocol
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require, require_positive, require_shape
+from .._checks import require, require_positive, require_rotation
+from .._fields import part_field, setting_field
 from .._precision import float_field
 from .._results import Code, code_unless
 from ..mechanics import Controller, State
-from ..mechanics.motion import as_reference
+from ..mechanics.motion import reference_field, require_position
 from .references import Reference
 from .tension import MeanTension, TensionDistribution
 
@@ -44,18 +44,20 @@ class TaskSpaceControl(Controller):
     Gains K_p [1/s^2] and K_d [1/s]; `sample` [s] is the sampling period, None for control in every
     stage. With `BoundedTension` a run in which no tensions suffice ends with `qp_infeasible`."""
 
-    machine: OnCables
-    path: Reference = eqx.field(converter=as_reference)
+    machine: OnCables = part_field()
+    path: Reference = reference_field()
     rotation: Float[Array, "3 3"] | None = float_field(default=None)
     K_p: Float[Array, ""] = float_field(default=100.0)
     K_d: Float[Array, ""] = float_field(default=20.0)
-    distribution: TensionDistribution = eqx.field(default_factory=MeanTension)
-    sample: float | None = eqx.field(static=True, default=None)
+    distribution: TensionDistribution = part_field(default_factory=MeanTension)
+    sample: float | None = setting_field(default=None)
 
     def __check_init__(self):
         require_positive("K_p", self.K_p, zero_allowed=True)
         require_positive("K_d", self.K_d, zero_allowed=True)
-        require_shape("path", self.path.position(0.0), (3,))
+        require_position("path", self.path, (3,))
+        if self.rotation is not None:
+            require_rotation("rotation", self.rotation)
         kind = type(self.machine.drives).__name__
         turned = self.machine.drives.coordinates == ("theta",)
         require(turned, "machine", f"a machine with {kind}", "one with Winches, driven by torques")

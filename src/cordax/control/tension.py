@@ -4,11 +4,10 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require, require_finite, require_positive, require_shape
-from .._precision import as_float_array, float_field
+from .._checks import describe, require_finite, require_positive, require_shape, require_values
+from .._precision import float_field
 from ..math.linalg import matmul, matvec, solve, vecmat
 from ..math.qp import solve_qp
 
@@ -68,18 +67,18 @@ class BoundedTension(TensionDistribution):
     may_fail = True
     minimum: Float[Array, "..."] = float_field()
     maximum: Float[Array, "..."] = float_field()
-    mean: Float[Array, "..."] | None = eqx.field(
-        converter=lambda x: None if x is None else as_float_array(x), default=None
-    )
+    mean: Float[Array, "..."] | None = float_field(default=None)
 
     def __check_init__(self):
         require_positive("minimum", self.minimum, zero_allowed=True)
         require_finite("maximum", self.maximum)
-        low, high = known_values(self.minimum), known_values(self.maximum)
-        if low is not None and high is not None:
-            both = np.broadcast_arrays(low, high)
-            ordered = bool(np.all(both[1] > both[0]))
-            require(ordered, "maximum", self.maximum, f"more than minimum, {low.tolist()} N")
+        given = {name: x for name, x in vars(self).items() if x is not None}
+        n = max((x.shape[0] for x in given.values() if x.ndim == 1), default=1)
+        for name, x in given.items():
+            require_shape(name, x, (), (n,))
+        more = f"more than minimum, {describe(self.minimum)} N"
+        bounds = self.maximum, self.minimum
+        require_values("maximum", lambda high, low: high > low, *bounds, expected=more)
 
     def __call__(self, W, tau):
         k = W.shape[1]

@@ -5,6 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
+from .._fields import part_field
 from .._results import GOOD
 from ..mechanics import Linearisation, State, System
 
@@ -48,8 +49,8 @@ class Formulation(eqx.Module):
 class Dynamics(eqx.Module):
     """A machine under a formulation: what an integrator integrates."""
 
-    system: System
-    formulation: Formulation
+    system: System = part_field()
+    formulation: Formulation = part_field()
 
     def acceleration(self, t, q, v, u):
         return self.formulation.acceleration(self.system, t, q, v, u)[0]

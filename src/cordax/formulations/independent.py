@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import require
+from .._fields import count_field, names_field
 from .._results import Code, code_unless
 from ..math.linalg import gram, matmul, matvec, solve, vecmat
 from ..math.linalg import inverse as inverse_of
@@ -74,11 +74,8 @@ class IndependentCoordinates(Constrained):
     centre), the run ends with a state that is not finite. `iterations` of Newton's method: two
     reach round-off from the error of a stage."""
 
-    independent: tuple[str, ...] = eqx.field(static=True, converter=tuple, default=())
-    iterations: int = eqx.field(static=True, default=2)
-
-    def __check_init__(self):
-        require(self.iterations >= 1, "iterations", self.iterations, "a whole number >= 1")
+    independent: tuple[str, ...] = names_field(default=())
+    iterations: int = count_field(default=2)
 
     def names(self, system: System) -> tuple[str, ...]:
         """The selection for a machine."""

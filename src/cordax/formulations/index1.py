@@ -1,9 +1,9 @@
 """The constraints differentiated twice: accelerations and multipliers from one linear system."""
 
-import equinox as eqx
 from jaxtyping import Array, Float
 
 from .._checks import require_positive
+from .._fields import setting_field
 from .._precision import float_field
 from ..mechanics.constraints import Stabilisation
 from ..mechanics.saddle import LeastSquares
@@ -21,7 +21,7 @@ class Baumgarte(Constrained):
     alpha: Float[Array, ""] = float_field(default=10.0)
     beta: Float[Array, ""] = float_field(default=10.0)
     #: rows that act, shape (m,); None: all. Set by `Unilateral`.
-    active: Float[Array, " m"] | None = None
+    active: Float[Array, " m"] | None = float_field(checked=False, default=None)
     switches_rows = True
 
     def __check_init__(self):
@@ -45,13 +45,12 @@ class UdwadiaKalaba(Constrained):
 
     alpha: Float[Array, ""] = float_field(default=10.0)
     beta: Float[Array, ""] = float_field(default=10.0)
-    tolerance: float = eqx.field(static=True, default=1e-9)
+    tolerance: float = setting_field(default=1e-9)
     accepts_redundant = True
 
     def __check_init__(self):
         require_positive("alpha", self.alpha, zero_allowed=True)
         require_positive("beta", self.beta, zero_allowed=True)
-        require_positive("tolerance", self.tolerance)
 
     def acceleration(self, system, t, q, v, u):
         terms = system.constraint_terms(t, q, v)

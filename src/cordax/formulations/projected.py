@@ -1,9 +1,8 @@
 """Back onto the constraints after every step."""
 
-import equinox as eqx
 import jax.numpy as jnp
 
-from .._checks import require
+from .._fields import count_field, part_field
 from .._results import GOOD, Code, code_unless
 from ..mechanics import State
 from ..mechanics.constraints import position_on_constraints, velocity_on_constraints
@@ -19,12 +18,9 @@ class Projected(Constrained):
     step is below 1e-8. The default `inner` is the bare index-1 form, which then needs no
     stabilisation."""
 
-    inner: Constrained = eqx.field(default_factory=lambda: Baumgarte(0.0, 0.0))
-    iterations: int = eqx.field(static=True, default=2)
+    inner: Constrained = part_field(default_factory=lambda: Baumgarte(0.0, 0.0))
+    iterations: int = count_field(default=2)
     projects = True
-
-    def __check_init__(self):
-        require(self.iterations >= 1, "iterations", self.iterations, "a whole number >= 1")
 
     def acceleration(self, system, t, q, v, u):
         return self.inner.acceleration(system, t, q, v, u)

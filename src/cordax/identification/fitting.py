@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .._checks import known_values, require
+from .._checks import known_values, require, require_instance, require_number, require_whole
 from ..experiment import Experiment
 from ..formulations import Formulation
 from ..integrators import Diffrax, Integrator
@@ -79,9 +79,13 @@ def identify(
     batch no warnings are given; look at `code`, `singular_values` and `step_shift`.
     """
     require(isinstance(recording, Recording), "recording", type(recording).__name__, "a Recording")
-    require(isinstance(max_steps, int) and max_steps >= 1, "max_steps", max_steps, "at least 1")
-    require(tolerance > 0, "tolerance", tolerance, "a number > 0")
-    lm = method == "levenberg-marquardt"
+    require_instance("system", system, System, Experiment)
+    require_whole("max_steps", max_steps, 1)
+    require_number("tolerance", tolerance)
+    if t0 is not None:
+        require_number("t0", t0, positive=False)
+    require(isinstance(check_step, bool), "check_step", check_step, "True or False")
+    lm = isinstance(method, str) and method == "levenberg-marquardt"
     require(
         lm or isinstance(method, optax.GradientTransformation),
         "method",

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import known_values, require, require_shape
+from .._precision import as_float_array
 from ..experiment import Experiment
 from ..parameters import ParameterSet
 from ..recording import Recording, observe
@@ -101,7 +102,7 @@ def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
     require(not missing, "noise", ", ".join(missing), f"exactly {', '.join(recording.names)}")
     levels = {}
     for name in recording.names:
-        x = jnp.asarray(noise[name], dtype=float)
+        x = as_float_array(noise[name], f"noise[{name!r}]")
         require_shape(f"noise[{name!r}]", x, (), recording.values[name].shape[1:])
         if (known := known_values(x)) is not None:
             ok = bool(np.all(np.isfinite(known) & (known > 0)))

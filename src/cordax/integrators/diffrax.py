@@ -1,11 +1,11 @@
 """Any diffrax solver and step-size controller on a machine."""
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._checks import require
+from .._fields import count_field, part_field
 from .base import Integrator
 
 
@@ -16,11 +16,11 @@ class Diffrax(Integrator):
     `simulate` saves at the same instants as with a fixed step; `dt` is then the first step tried.
     Controllers must be memoryless and are evaluated in every stage."""
 
-    solver: diffrax.AbstractSolver = eqx.field(default_factory=diffrax.Dopri8)
-    controller: diffrax.AbstractStepSizeController = eqx.field(
+    solver: diffrax.AbstractSolver = part_field(default_factory=diffrax.Dopri8)
+    controller: diffrax.AbstractStepSizeController = part_field(
         default_factory=lambda: diffrax.PIDController(rtol=1e-9, atol=1e-9)
     )
-    max_steps: int = eqx.field(static=True, default=1_000_000)
+    max_steps: int = count_field(default=1_000_000)
 
     explicit = False
     new_steps = False

@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require
+from .._checks import require_values
+from .._fields import count_field, setting_field
 from .._precision import float_field
 from .._results import Code, code_unless
 from ..math.newton import Correction, newton
@@ -29,8 +29,8 @@ class GeneralisedAlpha(Integrator):
     derivative is that of the implicit function. Inputs are evaluated at the end of the step."""
 
     rho: Float[Array, ""] = float_field(default=0.5)
-    tolerance: float = eqx.field(static=True, default=1e-10)
-    max_iterations: int = eqx.field(static=True, default=60)
+    tolerance: float = setting_field(default=1e-10)
+    max_iterations: int = count_field(default=60)
 
     order = 2
     explicit = False
@@ -38,8 +38,8 @@ class GeneralisedAlpha(Integrator):
     solves_constraints = "needed"
 
     def __check_init__(self):
-        rho = known_values(self.rho)
-        require(rho is None or bool(0 <= rho <= 1), "rho", self.rho, "a number from 0 to 1")
+        allowed = lambda rho: (rho >= 0) & (rho <= 1)
+        require_values("rho", allowed, self.rho, expected="a number from 0 to 1")
 
     def init(self, dynamics, t, dt, state, u):
         inputs = u(t, state.q, state.v)

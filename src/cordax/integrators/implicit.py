@@ -3,9 +3,9 @@ derivative."""
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 
+from .._fields import count_field, setting_field
 from .._results import Code, code_unless
 from ..math.newton import Correction, newton
 from ..mechanics import State
@@ -25,8 +25,8 @@ class _Implicit(Integrator):
     explicit = False
     self_starting = False
     solves_constraints = "allowed"
-    tolerance: float = eqx.field(static=True, default=1e-12)
-    max_iterations: int = eqx.field(static=True, default=60)
+    tolerance: float = setting_field(default=1e-12)
+    max_iterations: int = count_field(default=60)
 
     def init(self, dynamics, t, dt, state, u):
         m = dynamics.system.n_constraints if dynamics.formulation.keeps_constraints else 0

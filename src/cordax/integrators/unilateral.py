@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._checks import require
+from .._fields import count_field, part_field
 from ..formulations import Dynamics
 from ..math.complementarity import active_set, masked_solve
 from ..math.linalg import gram, matmul, matvec, solve
@@ -71,12 +72,12 @@ class Unilateral(Integrator):
 
     For `Baumgarte` formulations."""
 
-    inner: Integrator = eqx.field(default_factory=RK4)
-    capacity: int = eqx.field(static=True, default=64)
+    inner: Integrator = part_field(default_factory=RK4)
+    capacity: int = count_field(default=64)
     #: parts into which events may cut a step
-    pieces: int = eqx.field(static=True, default=12)
+    pieces: int = count_field(default=12)
     #: evaluations to locate an event
-    iterations: int = eqx.field(static=True, default=6)
+    iterations: int = count_field(default=6)
 
     order = 1
     explicit = True

@@ -99,7 +99,8 @@ def read_body(table: Table) -> NaturalBody:
     if table.has("box"):
         edges = table.numbers("box", (3,))
         require(bool(np.all(edges > 0)), table.where("box"), edges, "edges > 0 m")
-        inertia = box_inertia(mass, edges)
+        with table.naming():
+            inertia = box_inertia(mass, edges)
     else:
         inertia = table.numbers("inertia", (3, 3))
     centre = table.numbers("centre", (3,), default=np.zeros(3))

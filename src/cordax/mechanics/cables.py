@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require_positive
+from .._checks import require_positive, require_shape
 from .._precision import float_field
 from ..math.smooth import ramp, ramp_integral
 
@@ -26,6 +26,9 @@ class Cables(eqx.Module):
         """[J]"""
         raise NotImplementedError
 
+    def check_count(self, n: int) -> None:
+        """Raise where what is given per cable is not given for `n`."""
+
     def stretch(self, tension) -> Float[Array, " n"]:
         """[m] beyond the unstretched length at which cables at rest carry a tension (n,) [N]."""
         raise NotImplementedError
@@ -42,6 +45,9 @@ class RigidCables(Cables):
 
     push_threshold: Float[Array, ""] = float_field(default=1e-9)
     rigid = True
+
+    def __check_init__(self):
+        require_positive("push_threshold", self.push_threshold, zero_allowed=True)
 
     def stretch(self, tension):
         return jnp.zeros_like(tension)
@@ -66,6 +72,10 @@ class ElasticCables(Cables):
         require_positive("damping", self.damping, zero_allowed=True)
         if self.width is not None:
             require_positive("width", self.width)
+
+    def check_count(self, n):
+        for name in ("stiffness", "damping", "width"):
+            require_shape(f"cables.{name}", getattr(self, name), (), (n,))
 
     @property
     def passage(self) -> Float[Array, "..."]:

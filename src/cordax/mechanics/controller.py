@@ -1,11 +1,12 @@
 """What decides the inputs of a machine."""
 
+import inspect
 from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._checks import require, require_shape
+from .._checks import require, require_finite, require_shape
 from .._precision import as_float_array
 from .state import State
 from .system import System
@@ -61,6 +62,7 @@ def as_controller(control, system: System, dtype) -> Controller:
     if control is None:
         return _Constant(jnp.zeros(system.n_u, dtype))
     if callable(control):
+        require(_takes_two(control), "control", control, "a Controller, or a function (t, state)")
         return _Function(control)
     require(
         hasattr(control, "__len__") or hasattr(control, "shape"),
@@ -68,6 +70,17 @@ def as_controller(control, system: System, dtype) -> Controller:
         control,
         "a Controller, a function or an array",
     )
-    u = as_float_array(control)
+    u = as_float_array(control, "control")
     require_shape("control", u, (system.n_u,))
+    require_finite("control", u)
     return _Constant(u)
+
+
+def _takes_two(function) -> bool:
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function without a signature
+        return True
+    return not isinstance(function, type)

@@ -8,9 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require_positive, require_shape
+from .._checks import require, require_positive, require_shape
 from .._precision import float_field
-from .motion import Reference, as_reference
+from .motion import Reference, reference_field, require_position
 
 
 class Drive(eqx.Module):
@@ -44,7 +44,7 @@ class ProgrammedLengths(Drive):
     """Lengths as functions of time, whatever force that takes: `lengths` (n,) [m] or a
     `Reference`."""
 
-    lengths: Reference = eqx.field(converter=as_reference)
+    lengths: Reference = reference_field()
 
     def __check_init__(self):
         _check_lengths("lengths", self.lengths.position(0.0))
@@ -107,7 +107,7 @@ class ServoWinches(Drive):
     zero_length: Float[Array, " n"] = float_field()
     radius: Float[Array, " n"] = float_field()
     rotor_inertia: Float[Array, " n"] = float_field()
-    reference: Reference = eqx.field(converter=as_reference)  # pyright: ignore[reportGeneralTypeIssues]
+    reference: Reference = reference_field()  # pyright: ignore[reportGeneralTypeIssues]
     K_p: Float[Array, " n"] = float_field()
     K_i: Float[Array, " n"] = float_field(default=0.0)
     K_d: Float[Array, " n"] = float_field(default=0.0)
@@ -120,7 +120,9 @@ class ServoWinches(Drive):
         _check_winches(self)
         for name in ("K_p", "K_i", "K_d", "feedforward"):
             require_shape(name, getattr(self, name), (), (self.n_cables,))
-        require_shape("reference", self.reference.position(0.0), (self.n_cables,))
+        for name in ("K_p", "K_i", "K_d"):
+            require_positive(name, getattr(self, name), zero_allowed=True)
+        require_position("reference", self.reference, (self.n_cables,))
 
     @property
     def n_cables(self):
@@ -162,7 +164,8 @@ def _check_winches(drive) -> None:
 
 
 def _check_lengths(name: str, lengths, zero_allowed: bool = False) -> int:
-    if len(lengths.shape) != 1:
-        raise ValueError(f"{name}: got shape {lengths.shape}, expected (n,), one per cable")
+    shape = jnp.shape(lengths)
+    one_each = len(shape) == 1 and shape[0] > 0
+    require(one_each, name, f"shape {shape}", "(n,), one per cable")
     require_positive(name, lengths, zero_allowed=zero_allowed)
-    return lengths.shape[0]
+    return shape[0]

@@ -9,13 +9,12 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require, require_positive, require_shape
+from .._checks import require, require_positive, require_shape, require_values
 from .._precision import float_field
 from ..math.safe import safe_arctan2, safe_norm, safe_sqrt
-from .motion import Reference, as_reference
+from .motion import Reference, reference_field
 
 
 class Exit(eqx.Module):
@@ -64,7 +63,7 @@ class Exit(eqx.Module):
 class PointExit(Exit):
     """Model 1: an eyelet."""
 
-    points: Reference = eqx.field(converter=as_reference)
+    points: Reference = reference_field()
 
     def __check_init__(self):
         _check_points(self.points)
@@ -82,7 +81,7 @@ class PulleyExit(Exit):
     `points`, along which its cable comes, and has no inertia, so that it always faces the platform.
     Without an axis: the vertical, the cable comes from below."""
 
-    points: Reference = eqx.field(converter=as_reference)
+    points: Reference = reference_field()
     radius: Float[Array, " n"] = float_field()
     axis: Float[Array, "..."] | None = float_field(default=None)
 
@@ -119,7 +118,7 @@ class SwivelPulleyExit(Exit):
     [kg m^2] and viscous `damping` (n,) [N m s]; the cable turns it when it leaves its plane.
     `axis` as in `PulleyExit`."""
 
-    points: Reference = eqx.field(converter=as_reference)
+    points: Reference = reference_field()
     radius: Float[Array, " n"] = float_field()
     pulley_inertia: Float[Array, " n"] = float_field()
     damping: Float[Array, " n"] = float_field(default=0.0)
@@ -175,7 +174,7 @@ class CarriageExit(Exit):
     (`stiffness` (n,) [N/m]) and a damper (`damping` (n,) [N s/m]) in all directions, and pushed by
     inputs: a compliant frame, or exits moved by actuators. Its weight is borne by its guides."""
 
-    points: Reference = eqx.field(converter=as_reference)
+    points: Reference = reference_field()
     mass: Float[Array, " n"] = float_field()
     stiffness: Float[Array, " n"] = float_field(default=0.0)
     damping: Float[Array, " n"] = float_field(default=0.0)
@@ -275,14 +274,12 @@ def _check_axis(axis, n: int) -> None:
     if axis is None:
         return
     require_shape("axis", axis, (3,), (n, 3))
-    values = known_values(axis)
-    if values is not None:
-        somewhere = bool(np.all(np.linalg.norm(np.atleast_2d(values), axis=1) > 0.0))
-        require(somewhere, "axis", values, "a direction, not zero")
+    somewhere = lambda axis: (axis * axis).sum(-1) > 0
+    require_values("axis", somewhere, axis, expected="a direction, not zero")
 
 
 def _check_points(points: Reference) -> int:
-    shape = points.position(0.0).shape
-    if len(shape) != 2 or shape[1] != 3:
-        raise ValueError(f"points: got shape {shape}, expected (n, 3), one exit point per cable")
+    shape = jnp.shape(points.position(0.0))
+    fits = len(shape) == 2 and shape[1] == 3 and shape[0] > 0
+    require(fits, "points", f"shape {shape}", "(n, 3), one exit point per cable")
     return shape[0]

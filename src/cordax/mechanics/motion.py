@@ -1,12 +1,22 @@
 """Positions given as functions of time: wanted motions, moving supports, wound lengths."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require, require_shape
-from .._precision import as_float_array, float_field
+from .._checks import (
+    require,
+    require_axes,
+    require_finite,
+    require_instance,
+    require_shape,
+    require_values,
+)
+from .._precision import as_float_array, declared_field, float_field
 
 
 class Reference(eqx.Module):
@@ -41,13 +51,13 @@ class Quintic(Reference):
     times: Float[Array, "k 2"] = float_field()
 
     def __check_init__(self):
+        moves = f"(k, {', '.join(map(str, self.start.shape))}), k moves like start"
+        require_axes("moves", self.moves, self.start.ndim + 1, moves)
         k = self.moves.shape[0]
         require_shape("moves", self.moves, (k, *self.start.shape))
         require_shape("times", self.times, (k, 2))
-        times = known_values(self.times)
-        if times is not None:
-            ok = bool((times[:, 1] > times[:, 0]).all())
-            require(ok, "times", times, "each move to end after it begins")
+        expected = "each move to end after it begins"
+        require_values("times", lambda t: t[:, 1] > t[:, 0], self.times, expected=expected)
 
     def position(self, t):
         begin, end = self.times.T
@@ -66,13 +76,13 @@ class Hermite(Reference):
     slopes: Float[Array, "k ..."] = float_field()
 
     def __check_init__(self):
+        require_axes("times", self.times, 1, "(k,), k instants")
         k = self.times.shape[0]
         require(k >= 2, "times", self.times, "two or more")
         require_shape("values", self.values, (k, *self.values.shape[1:]))
         require_shape("slopes", self.slopes, self.values.shape)
-        times = known_values(self.times)
-        if times is not None:
-            require(bool((times[1:] > times[:-1]).all()), "times", times, "increasing times")
+        expected = "increasing times"
+        require_values("times", lambda t: t[1:] > t[:-1], self.times, expected=expected)
 
     def position(self, t):
         i = jnp.clip(jnp.searchsorted(self.times, t, side="right") - 1, 0, self.times.shape[0] - 2)
@@ -86,8 +96,35 @@ class Hermite(Reference):
         return a + x * rest + x**2 * (3.0 - 2.0 * x) * (b - a)
 
 
-def as_reference(x) -> Reference:
-    """A Reference from a Reference, or from the value of one that rests."""
+def as_reference(x, name: str = "reference") -> Reference:
+    """A Reference from a Reference, or from the value of one that rests; errors say its `name`."""
     if isinstance(x, Reference) or type(x) is object:  # or a placeholder of a transformation
         return x  # pyright: ignore[reportReturnType]
-    return Constant(as_float_array(x))
+    value = as_float_array(x, name)
+    require_finite(name, value)
+    return Constant(value)
+
+
+class _AsReference:
+    def __init__(self, optional: bool):
+        self.name, self.optional = "reference", optional
+
+    def declare(self, name: str, annotation) -> None:
+        self.name = name
+
+    def __call__(self, x) -> Reference | None:
+        return None if x is None and self.optional else as_reference(x, self.name)
+
+
+def reference_field(**kwargs) -> Any:
+    """A module field for a `Reference`, or the value of one that rests; None where that is the
+    default."""
+    optional = "default" in kwargs and kwargs["default"] is None
+    return declared_field(_AsReference(optional), **kwargs)
+
+
+def require_position(field: str, reference: Reference, *shapes: tuple[int, ...]) -> None:
+    """Raise unless the positions of a reference have one of the shapes."""
+    position = reference.position(0.0)
+    require_instance(f"{field}.position", position, jax.Array, np.ndarray)
+    require_shape(field, position, *shapes)

@@ -3,6 +3,7 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from .._checks import require_finite, require_instance, require_shape
 from .._precision import float_field
 
 
@@ -14,3 +15,11 @@ class State(eqx.Module):
 
     q: Float[Array, " n_q"] = float_field(checked=False)
     v: Float[Array, " n_v"] = float_field(checked=False)
+
+
+def require_state(field: str, state, system) -> None:
+    """Raise unless `state` is a `State` of the machine, as many numbers as it has names, finite."""
+    require_instance(field, state, State)
+    for name, size in (("q", system.n_q), ("v", system.n_v)):
+        require_shape(f"{field}.{name}", getattr(state, name), (size,))
+        require_finite(f"{field}.{name}", getattr(state, name))

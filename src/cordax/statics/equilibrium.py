@@ -10,8 +10,17 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from .._checks import known_values, require, require_shape
+from .._checks import (
+    known_values,
+    require,
+    require_finite,
+    require_instance,
+    require_positive,
+    require_shape,
+    require_whole,
+)
 from .._precision import as_float_array
+from .._recheck import recheck
 from ..consistency import POSITION_TOLERANCE
 from ..mechanics import State, System
 from ..mechanics.constraints import constraint_force
@@ -91,15 +100,26 @@ def equilibrium(
 
     Differentiable with respect to the machine and the inputs, without motion along neutral
     directions. Raises if nothing is found, unless `full`."""
+    require_instance("system", system, System)
+    recheck(system)
     ok = u is None or hasattr(u, "shape") or hasattr(u, "__len__")
     require(ok and not isinstance(u, State), "u", type(u).__name__, "inputs, shape (n_u,), or None")
     require(guess is None or isinstance(guess, State), "guess", type(guess).__name__, "a State")
     start = system.default_state() if guess is None else guess
-    u = jnp.zeros(system.n_u, start.q.dtype) if u is None else as_float_array(u)
+    u = jnp.zeros(system.n_u, start.q.dtype) if u is None else as_float_array(u, "u")
     require_shape("u", u, (system.n_u,))
-    q = as_float_array(start.q)
-    require_shape("guess", q, (system.n_q,))
-    options = (as_float_array(t), as_float_array(tolerance), max_steps, stable)
+    require_finite("u", u)
+    q = as_float_array(start.q, "guess.q")
+    require_shape("guess.q", q, (system.n_q,))
+    require_finite("guess.q", q)
+    options = (as_float_array(t, "t"), as_float_array(tolerance, "tolerance"), max_steps, stable)
+    require_shape("t", options[0], ())
+    require_finite("t", options[0])
+    require_shape("tolerance", options[1], ())
+    require_positive("tolerance", options[1])
+    require_whole("max_steps", max_steps, 1)
+    for name, flag in (("stable", stable), ("full", full)):
+        require(isinstance(flag, bool), name, flag, "True or False")
     traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, u, q, options)))
     if load is not None:
         require(callable(load), "load", load, "a function from a number between 0 and 1")

@@ -8,9 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._checks import require, require_instance, require_number
 from .._precision import as_float_array
+from .._recheck import recheck
 from ..mechanics import State, System, as_controller
 from ..mechanics.constraints import constraint_force
+from ..mechanics.state import require_state
 
 
 class Modes(NamedTuple):
@@ -42,8 +45,13 @@ def modes(
 
     `u`: constant inputs, or a memoryless controller, whose feedback is then part of the
     linearisation. `held=False` leaves out dry friction and other held forces."""
+    require_instance("system", system, System)
     state = system.default_state() if state is None else state
+    require_state("state", state, system)
+    require_number("t", t, positive=False)
+    require(isinstance(held, bool), "held", held, "True or False")
     controller = as_controller(u, system, state.q.dtype)
+    recheck(system, controller)
     matrices = _linear_equations(system, state, controller, as_float_array(t), held)
     M, K, D, J = (np.asarray(x) for x in matrices)
     N = _allowed_directions(J)

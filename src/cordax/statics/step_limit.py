@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._checks import require_known
+from .._checks import require_instance, require_known
 from ..integrators import BY_NAME, Integrator
 from ..mechanics import State, System
 from .modes import modes
@@ -41,6 +41,7 @@ def step_limit(
     if isinstance(integrator, str):
         require_known("integrator", integrator, BY_NAME)
         integrator = BY_NAME[integrator]()
+    require_instance("integrator", integrator, Integrator)
     values = modes(system, state, u, t=t, held=held).eigenvalues
     size = np.abs(values)
     negligible = size < 1e-9 * max(size.max(initial=0.0), 1e-300)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import known_values, require, require_finite, require_positive, require_shape
-from ..._precision import float_field
+from ..._precision import as_float_array, float_field
 from ...math.linalg import gram, inverse3, matmul
 
 
@@ -36,9 +36,13 @@ class NaturalBody(eqx.Module):
             require_shape(name, getattr(self, name), (3,))
             require_finite(name, getattr(self, name))
         _check_inertia(self.inertia)
-        basis = known_values(self.local_axes)
-        if basis is not None:
-            volume = abs(np.linalg.det(basis / np.linalg.norm(basis, axis=0)))
+        vectors = [known_values(x) for x in (self.r_i, self.r_j, self.v_i, self.v_j)]
+        if all(x is not None for x in vectors):
+            r_i, r_j, v_i, v_j = vectors
+            basis = np.stack([r_j - r_i, v_i, v_j], axis=1)  # pyright: ignore
+            lengths = np.linalg.norm(basis, axis=0)
+            require(bool(np.all(lengths > 0)), "r_j, v_i, v_j", basis.T, "vectors other than zero")
+            volume = abs(np.linalg.det(basis / lengths))
             independent = "r_j - r_i, v_i and v_j that do not lie in one plane"
             require(bool(volume > 1e-6), "r_j, v_i, v_j", basis.T, independent)
 
@@ -148,8 +152,13 @@ def torque_force(q, torque) -> Float[Array, " 12"]:
 
 def box_inertia(mass, size) -> np.ndarray:
     """Inertia (3, 3) [kg m^2] about its centre of a uniform box of edges `size` (3,) [m]."""
-    x, y, z = (float(edge) ** 2 for edge in size)
-    return float(mass) / 12.0 * np.diag([y + z, x + z, x + y])
+    mass, size = np.asarray(as_float_array(mass, "mass")), as_float_array(size, "size")
+    require_shape("mass", mass, ())
+    require_shape("size", size, (3,))
+    require_positive("mass", mass)
+    require_positive("size", size, zero_allowed=True)
+    x, y, z = np.asarray(size) ** 2
+    return mass / 12.0 * np.diag([y + z, x + z, x + y])
 
 
 def _check_inertia(inertia) -> None:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._checks import require_known
+from ..._fields import part_field
 from ..._precision import float_field
 from .natural import NaturalBody, axes, place
 
@@ -25,7 +26,7 @@ class Payload(eqx.Module):
     the axes of the ground it lies on; `products` (3,): what the crossed products of axes are kept
     at. The last three are captured by `rest`, `join` and `free`."""
 
-    body: NaturalBody
+    body: NaturalBody = part_field()
     joint: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     held_by: Literal["ground", "platform", "nothing"] = eqx.field(static=True, default="nothing")
     anchor: Float[Array, " k"] | None = None

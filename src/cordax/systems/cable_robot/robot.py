@@ -13,7 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_positive, require_shape
+from ..._checks import (
+    known_values,
+    require,
+    require_finite,
+    require_instance,
+    require_positive,
+    require_rotation,
+    require_shape,
+)
+from ..._fields import part_field
 from ..._precision import as_float_array, float_field
 from ...math import rotations
 from ...math.linalg import matmul
@@ -47,11 +56,11 @@ class CableRobot(System):
     Inputs: those of the drives and exits, then a force [N] at the centre of mass of the platform
     and a torque [N m], both in world axes."""
 
-    platform: NaturalBody
+    platform: NaturalBody = part_field()
     attachments: Float[Array, "n 3"] = float_field()
-    exits: Exit  # pyright: ignore[reportGeneralTypeIssues]
-    drives: Drive  # pyright: ignore[reportGeneralTypeIssues]
-    cables: Cables = eqx.field(default_factory=RigidCables)
+    exits: Exit = part_field()
+    drives: Drive = part_field()
+    cables: Cables = part_field(default_factory=RigidCables)
     position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     rotation: Float[Array, "3 3"] = float_field(
         default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -59,7 +68,7 @@ class CableRobot(System):
     linear_damping: Float[Array, ""] = float_field(default=0.0)
     angular_damping: Float[Array, ""] = float_field(default=0.0)
     gravity: Float[Array, ""] = float_field(default=9.81)
-    payload: Payload | None = None
+    payload: Payload | None = part_field(default=None)
     payload_position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     payload_rotation: Float[Array, "3 3"] = float_field(
         default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -75,8 +84,9 @@ class CableRobot(System):
         require(
             self.drives.n_cables == n, "drives", f"{self.drives.n_cables} cables", f"{n}, as exits"
         )
-        require_shape("position", self.position, (3,))
-        require_shape("rotation", self.rotation, (3, 3))
+        self.cables.check_count(n)
+        require_rotation("rotation", self.rotation)
+        require_rotation("payload_rotation", self.payload_rotation)
         require_positive("linear_damping", self.linear_damping, zero_allowed=True)
         require_positive("angular_damping", self.angular_damping, zero_allowed=True)
         if isinstance(self.cables, ElasticCables):
@@ -303,9 +313,12 @@ class CableRobot(System):
         """This robot and a payload resting on the ground, its origin at `position` (3,) [m], its
         axes `rotation` (3, 3), those of the world by default."""
         place = as_float_array(position, "position")
-        axes = jnp.eye(3, dtype=place.dtype) if rotation is None else as_float_array(rotation)
+        identity = jnp.eye(3, dtype=place.dtype)
+        axes = identity if rotation is None else as_float_array(rotation, "rotation")
+        require_instance("body", body, NaturalBody)
         require_shape("position", place, (3,))
-        require_shape("rotation", axes, (3, 3))
+        require_finite("position", place)
+        require_rotation("rotation", axes)
         load = Payload(body, joint).rest(body.coordinates(place, axes)[0])
         robot = eqx.tree_at(lambda r: r.payload, self, load, is_leaf=lambda x: x is None)
         return eqx.tree_at(lambda r: (r.payload_position, r.payload_rotation), robot, (place, axes))

@@ -23,12 +23,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import (
-    known_values,
-    require,
+    describe,
     require_finite,
+    require_one_or_each,
     require_positive,
     require_shape,
+    require_values,
+    require_whole,
 )
+from ..._fields import flag_field, part_field
 from ..._precision import as_float_array, float_field
 from ...math.linalg import matvec
 from ...math.materialise import materialise
@@ -57,10 +60,11 @@ class Bars(eqx.Module):
     def __check_init__(self):
         require_shape("bars.width", self.width, ())
         for name in ("width", "diagonal", "top_mass", "diagonal_mass"):
+            require_one_or_each(f"bars.{name}", getattr(self, name))
             require_positive(f"bars.{name}", getattr(self, name))
-        b, L = known_values(self.width), known_values(self.diagonal)
-        if b is not None and L is not None:
-            require(bool(np.all(b < L)), "bars.width", b, f"less than bars.diagonal = {L}")
+        shorter = f"less than bars.diagonal = {describe(self.diagonal)}"
+        sizes = self.width, self.diagonal
+        require_values("bars.width", lambda b, L: b < L, *sizes, expected=shorter)
 
 
 class Springs(eqx.Module):
@@ -71,8 +75,9 @@ class Springs(eqx.Module):
     rest_length: Float[Array, "..."] = float_field(checked=False)
 
     def __check_init__(self):
-        require_positive("springs.stiffness", self.stiffness, zero_allowed=True)
-        require_positive("springs.rest_length", self.rest_length, zero_allowed=True)
+        for name in ("stiffness", "rest_length"):
+            require_one_or_each(f"springs.{name}", getattr(self, name))
+            require_positive(f"springs.{name}", getattr(self, name), zero_allowed=True)
 
 
 class Neck(LagrangianSystem):
@@ -85,14 +90,14 @@ class Neck(LagrangianSystem):
     each of the four pivots of a joint. `closed_form=False` derives the equations from the energies
     instead of using their written-out form."""
 
-    bars: Bars
-    springs: Springs
-    motors: Motors
-    tendon: ElasticTendon | RigidTendon
-    routing: Routing
+    bars: Bars = part_field()
+    springs: Springs = part_field()
+    motors: Motors = part_field()
+    tendon: ElasticTendon | RigidTendon = part_field()
+    routing: Routing = part_field()
     pivot_friction: Float[Array, ""] = float_field(checked=False, default=0.0)
     gravity: Float[Array, ""] = float_field(checked=False, default=9.81)
-    closed_form: bool = eqx.field(static=True, default=True)
+    closed_form: bool = flag_field(default=True)
 
     default_integrator = "linearly_implicit_euler"
     default_dt = 2e-3
@@ -115,13 +120,6 @@ class Neck(LagrangianSystem):
         if isinstance(self.tendon, ElasticTendon):
             require_shape("tendon.stiffness", self.tendon.stiffness, (), (k,))
             require_shape("tendon.damping", self.tendon.damping, (), (k,))
-        else:
-            require(
-                isinstance(self.tendon, RigidTendon),
-                "tendon",
-                self.tendon,
-                "an ElasticTendon or a RigidTendon",
-            )
         require_shape("pivot_friction", self.pivot_friction, ())
         require_positive("pivot_friction", self.pivot_friction, zero_allowed=True)
         require_shape("gravity", self.gravity, ())
@@ -141,7 +139,7 @@ class Neck(LagrangianSystem):
 
         The rotor inertia is not in the paper.
         """
-        require(isinstance(joints, int) and joints >= 1, "joints", joints, "a whole number >= 1")
+        require_whole("joints", joints, 1)
         stiffness = {3: [600.0, 600.0, 200.0], 4: [800.0, 600.0, 200.0, 200.0]}
         graded = np.linspace(200.0 * joints, 200.0, joints)
         return cls(

@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_known, require_positive, require_shape
+from ..._checks import (
+    require,
+    require_known,
+    require_one_or_each,
+    require_positive,
+    require_shape,
+    require_values,
+    require_whole,
+)
 from ..._precision import float_field
 
 
@@ -20,6 +28,8 @@ class ElasticTendon(eqx.Module):
     damping: Float[Array, "..."] = float_field(checked=False)
 
     def __check_init__(self):
+        require_one_or_each("tendon.stiffness", self.stiffness)
+        require_one_or_each("tendon.damping", self.damping)
         require_positive("tendon.stiffness", self.stiffness)
         require_positive("tendon.damping", self.damping, zero_allowed=True)
 
@@ -43,6 +53,8 @@ class Motors(eqx.Module):
     friction_slope: Float[Array, "..."] = float_field(checked=False, default=1.0)
 
     def __check_init__(self):
+        for name in ("inertia", "drum_radius", "gear_ratio", "dry_friction", "friction_slope"):
+            require_one_or_each(f"motors.{name}", getattr(self, name))
         require_positive("motors.inertia", self.inertia)
         require_positive("motors.drum_radius", self.drum_radius)
         require_positive("motors.gear_ratio", self.gear_ratio)
@@ -75,18 +87,17 @@ class Routing(eqx.Module):
         )
         require_shape("routing.right", self.right, self.left.shape)
         for field in ("left", "right"):
-            entries = known_values(getattr(self, field))
-            if entries is not None:
-                good = bool(np.isin(entries, (0.0, 1.0)).all())
-                require(
-                    good, f"routing.{field}", entries, "entries 0 (not along it) or 1 (along it)"
-                )
+            entries = getattr(self, field)
+            expected = "entries 0 (not along it) or 1 (along it)"
+            along = lambda x: (x == 0) | (x == 1)
+            require_values(f"routing.{field}", along, entries, expected=expected)
 
     @classmethod
     def named(cls, name: str, joints: int) -> "Routing":
         """`"single"`: tendon 1 left of all joints, tendon j + 1 right of joint j. `"cumulative"`:
         tendon j + 1 right of joints 1 to j."""
         require_known("routing", name, ("single", "cumulative"))
+        require_whole("joints", joints, 1)
         right = np.eye(joints) if name == "single" else np.tril(np.ones((joints, joints)))
         left = np.zeros((joints + 1, joints))
         left[0] = 1.0

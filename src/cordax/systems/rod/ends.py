@@ -4,13 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape
-from ..._precision import float_field
-from ...mechanics.motion import Constant, Reference, as_reference
-
-
-def _optional_reference(x) -> Reference | None:
-    return None if x is None else as_reference(x)
+from ..._checks import require, require_positive
+from ..._fields import flag_field
+from ..._precision import as_float_array, float_field
+from ...mechanics.motion import Constant, Reference, reference_field, require_position
 
 
 class End(eqx.Module):
@@ -25,23 +22,23 @@ class End(eqx.Module):
 
     holds: tuple[bool, bool, bool] = eqx.field(static=True, default=(True, True, True))
     slope: tuple[bool, bool, bool] = eqx.field(static=True, default=(False, False, False))
-    twist: bool = eqx.field(static=True, default=True)
+    twist: bool = flag_field(default=True)
     stiffness: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    point: Reference | None = eqx.field(converter=_optional_reference, default=None)
-    tangent: Reference | None = eqx.field(converter=_optional_reference, default=None)
-    angle: Reference | None = eqx.field(converter=_optional_reference, default=None)
+    point: Reference | None = reference_field(default=None)
+    tangent: Reference | None = reference_field(default=None)
+    angle: Reference | None = reference_field(default=None)
 
     def __check_init__(self):
         for name in ("holds", "slope"):
             given = getattr(self, name)
-            ok = isinstance(given, tuple) and len(given) == 3
+            flags = isinstance(given, tuple) and all(isinstance(x, bool) for x in given)
+            ok = flags and len(given) == 3
             require(ok, name, given, "three booleans, for x, y and z")
-        require_shape("stiffness", self.stiffness, (3,))
         require_positive("stiffness", self.stiffness, zero_allowed=True)
         for name, shape in (("point", (3,)), ("tangent", (3,)), ("angle", ())):
             reference = getattr(self, name)
             if reference is not None:
-                require_shape(name, reference.position(0.0), shape)
+                require_position(name, reference, shape)
 
     @property
     def moves(self) -> bool:
@@ -82,6 +79,6 @@ class End(eqx.Module):
             (False, True, True),
             (False, slope, slope),
             twist,
-            jnp.array([1.0, 0.0, 0.0]) * stiffness,
+            jnp.array([1.0, 0.0, 0.0]) * as_float_array(stiffness, "stiffness"),
             anchor,
         )

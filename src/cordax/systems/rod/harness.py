@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._checks import require
+from ..._checks import require, require_known, require_whole
+from ..._fields import part_field
 from ...mechanics import Scene, State, System
 from ...mechanics.constraints import ConstraintTerms
 from .linearisation import HarnessLinearisation
@@ -26,6 +27,20 @@ class Joint(NamedTuple):
     other_side: Side
 
 
+def _as_joints(joints) -> tuple[Joint, ...]:
+    """From joints, or their four entries."""
+    expected = "a tuple of Joint(rod, side, other, other_side)"
+    listed = isinstance(joints, (tuple, list))
+    four = listed and all(isinstance(j, (tuple, list)) and len(j) == 4 for j in joints)
+    require(four, "joints", joints, expected)
+    for rod, side, other, other_side in joints:
+        require_whole("joints", rod, 0)
+        require_whole("joints", other, 0)
+        for x in (side, other_side):
+            require_known("joints", x, ("left", "right"))
+    return tuple(Joint(*j) for j in joints)
+
+
 class Harness(System):
     """Rods and the joints between their free ends, seven linear constraints each: position, tangent
     (r' of one is r' of the other, reversed where two equal sides meet) and twist.
@@ -33,20 +48,24 @@ class Harness(System):
     Coordinates, inputs and outputs are those of the rods, one after the other, with the number of
     the rod in front."""
 
-    rods: tuple[SplineRod, ...]
-    joints: tuple[Joint, ...] = eqx.field(static=True)
+    rods: tuple[SplineRod, ...] = part_field()
+    joints: tuple[Joint, ...] = eqx.field(  # pyright: ignore[reportGeneralTypeIssues]
+        static=True, converter=lambda x: _as_joints(x)
+    )
 
     default_integrator = "generalised_alpha"
     default_dt = 2e-3
 
     def __check_init__(self):
         require(len(self.rods) >= 1, "rods", self.rods, "one or more")
-        for joint in self.joints:
+        pairs = [frozenset(((j.rod, j.side), (j.other, j.other_side))) for j in self.joints]
+        for joint, pair in zip(self.joints, pairs, strict=True):
+            require(len(pair) == 2, "joints", joint, "two different ends")
+            require(pairs.count(pair) == 1, "joints", joint, "two ends to be joined once")
             for rod, side in ((joint.rod, joint.side), (joint.other, joint.other_side)):
                 require(
                     0 <= rod < len(self.rods), "joints", joint, f"rods 0 to {len(self.rods) - 1}"
                 )
-                require(side in ("left", "right"), "joints", joint, '"left" or "right"')
                 end = getattr(self.rods[rod], side)
                 free = not any(end.holds) and not any(end.slope) and not end.twist
                 require(free, "joints", joint, f"the {side} end of rod {rod} to be End.free()")

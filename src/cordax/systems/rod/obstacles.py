@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_positive, require_shape
+from ..._checks import require_direction, require_positive
 from ..._precision import float_field
 from ...math.safe import safe_norm
 from ...math.smooth import ramp, ramp_integral
@@ -64,7 +64,7 @@ class Plane(Obstacle):
 
     def __check_init__(self):
         _check(self)
-        require_shape("normal", self.normal, (3,))
+        require_direction("normal", self.normal)
 
     def distance(self, r):
         return (self.normal / safe_norm(self.normal)) @ (r - self.point[:, None])
@@ -104,7 +104,7 @@ class Cylinder(Obstacle):
     def __check_init__(self):
         _check(self)
         require_positive("radius", self.radius)
-        require_shape("axis", self.axis, (3,))
+        require_direction("axis", self.axis)
 
     def distance(self, r):
         axis = self.axis / safe_norm(self.axis)

@@ -3,8 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_positive, require_shape
-from ..._precision import as_float_array, float_field
+from ..._checks import require, require_positive, require_shape, require_values
+from ..._fields import part_field
+from ..._precision import float_field
 from ...math.safe import safe_norm
 from ...mechanics import Controller
 from . import energy as elastic
@@ -25,25 +26,25 @@ class PlasticFlow(Controller):
     - `start`: plastic curvature at each quadrature point [1/m] from end to end, of a wire bent
       before, one way; None for none."""
 
-    rod: SplineRod
+    rod: SplineRod = part_field()
     yield_curvature: Float[Array, ""] = float_field()
     load: object = None
     hardening: Float[Array, ""] = float_field(default=0.0)
-    start: Float[Array, " k"] | None = None
+    start: Float[Array, " k"] | None = float_field(default=None)
 
     def __check_init__(self):
         require(self.rod.plastic, "rod", "plastic=False", "a rod made with plastic=True")
         require_positive("yield_curvature", self.yield_curvature)
-        share = known_values(self.hardening)
-        ok = share is None or bool(0.0 <= share < 1.0)
-        require(ok, "hardening", self.hardening, "a share of the stiffness from 0 to below 1")
+        share = lambda x: (x >= 0) & (x < 1)
+        expected = "a share of the stiffness from 0 to below 1"
+        require_values("hardening", share, self.hardening, expected=expected)
         if self.start is not None:
             require_shape("start", self.start, (self.rod.points.weights.size,))
             require_positive("start", self.start, zero_allowed=True)
 
     def init(self, state):
         if self.start is not None:
-            return as_float_array(self.start), as_float_array(self.start)
+            return self.start, self.start
         none = jnp.zeros(self.rod.points.weights.size, state.q.dtype)
         return none, none
 

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_positive, require_shape
+from ..._checks import is_number, known_values, require, require_positive, require_values
+from ..._fields import count_field, flag_field, part_field
 from ..._precision import as_float_array, float_field
 from ...math import bsplines
 from ...math.linalg import matvec
@@ -56,20 +57,22 @@ class SplineRod(System):
     young: Float[Array, ""] = float_field(default=69e9)
     poisson: Float[Array, ""] = float_field(default=0.33)
     shear: Float[Array, ""] | None = float_field(default=None)
-    left: End = eqx.field(default_factory=End.pinned)
-    right: End = eqx.field(default_factory=End.pinned)
-    control_points: int = eqx.field(static=True, default=9)
+    left: End = part_field(default_factory=End.pinned)
+    right: End = part_field(default_factory=End.pinned)
+    control_points: int = count_field(5, default=9)
     quadrature: tuple[str, int] = eqx.field(static=True, default=("gauss", 4))
     torsion_width: Float[Array, ""] | None = float_field(default=None)
     bending_width: Float[Array, ""] = float_field(default=0.05)
     rest_strain: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     damping: Float[Array, ""] = float_field(default=0.0)
-    viscous: bool = eqx.field(static=True, default=False)
-    loads: tuple[float, ...] = eqx.field(static=True, default=())
-    obstacles: tuple[Obstacle, ...] = ()
-    plastic: bool = eqx.field(static=True, default=False)
+    viscous: bool = flag_field(default=False)
+    loads: tuple[float, ...] = eqx.field(
+        static=True, converter=lambda x: tuple(x) if isinstance(x, list) else x, default=()
+    )
+    obstacles: tuple[Obstacle, ...] = part_field(default=())
+    plastic: bool = flag_field(default=False)
     gravity: Float[Array, ""] = float_field(default=9.81)
-    closed_form: bool = eqx.field(static=True, default=True)
+    closed_form: bool = flag_field(default=True)
 
     #: implicit midpoint keeps the energy of vibrations that the step does not resolve, and on stiff
     #: undamped wires it grows without bound
@@ -82,19 +85,17 @@ class SplineRod(System):
         for name in ("shear", "torsion_width"):
             if getattr(self, name) is not None:
                 require_positive(name, getattr(self, name))
-        nu = known_values(self.poisson)
-        ok = nu is None or bool(-1 < nu < 0.5)
-        require(ok, "poisson", self.poisson, "a number between -1 and 0.5")
-        require(self.control_points >= 5, "control_points", self.control_points, "5 or more")
+        possible = lambda nu: (nu > -1) & (nu < 0.5)
+        require_values("poisson", possible, self.poisson, expected="a number between -1 and 0.5")
         check_rule(self.quadrature, self.control_points)
-        require_shape("rest_strain", self.rest_strain, (3,))
         require_positive("bending_width", self.bending_width)
         require_positive("damping", self.damping, zero_allowed=True)
         damping = known_values(self.damping)
         ignored = damping is not None and bool(damping > 0) and not self.viscous
         require(not ignored, "viscous", False, "True for a rod with damping > 0")
-        for place in self.loads:
-            require(0.0 <= place <= 1.0, "loads", self.loads, "fractions of the length")
+        fraction = lambda x: is_number(x) and 0.0 <= x <= 1.0
+        fractions = isinstance(self.loads, tuple) and all(fraction(x) for x in self.loads)
+        require(fractions, "loads", self.loads, "a tuple of fractions of the length")
 
     # --- names and layout
     @property

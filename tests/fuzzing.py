@@ -1,0 +1,524 @@
+"""Random bad input: what is tried, and what counts as a good answer.
+
+A case is refused by a `ValueError` that names what is wrong (`mass: got -1.0, expected ...`), or
+taken where it does no harm. Everything else is a bad outcome: other exceptions, and junk that is
+taken. `benchmarks/fuzz.py` tries thousands, the test suite a few hundred."""
+
+import contextlib
+import dataclasses
+import datetime
+import io
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+import cordax
+from cordax.cli import main
+from cordax.control import (
+    PID,
+    BoundedTension,
+    ComputedTorque,
+    Constant,
+    Hermite,
+    MeanTension,
+    MinimumTension,
+    Pulses,
+    Quintic,
+    RaisedCosine,
+    RecordedInput,
+    Reference,
+    Sinusoid,
+    TaskSpaceControl,
+)
+from cordax.io import example_path, read_csv, read_robot, write_csv
+from cordax.systems import (
+    Bars,
+    CableRobot,
+    CarriageExit,
+    Cylinder,
+    ElasticCables,
+    ElasticTendon,
+    End,
+    Harness,
+    Joint,
+    Motors,
+    NaturalBody,
+    Neck,
+    Oscillator,
+    Payload,
+    Pendulum,
+    Plane,
+    PlasticFlow,
+    PointExit,
+    ProgrammedLengths,
+    PulleyExit,
+    RigidCables,
+    Routing,
+    ServoWinches,
+    Sphere,
+    SplineRod,
+    Springs,
+    SwivelPulleyExit,
+    Winches,
+    box_inertia,
+)
+
+#: never a number, a part or a setting of anything
+JUNK: dict[str, Any] = {
+    "text": "abc",
+    "empty text": "",
+    "bytes": b"\xff",
+    "dict": {"a": 1},
+    "empty dict": {},
+    "set": {1},
+    "object": type("Thing", (), {})(),
+    "date": datetime.date(2020, 1, 1),
+    "complex": 1j,
+    "nan": math.nan,
+    "inf": math.inf,
+    "minus inf": -math.inf,
+    "array of nan": np.array([1.0, math.nan, 0.0]),
+    "mixed list": [1.0, "a"],
+    "ragged list": [[1.0], [1.0, 2.0]],
+    "true in a list": [True, 0.0, 0.0],
+    "huge integer": 10**400,
+    "class": Oscillator,
+    "module": math,
+    "generator": (x for x in ()),
+    "type of array": np.array(["a", "b"]),
+    "objects": np.array([None, 1.0], dtype=object),
+    "five axes": np.zeros((1, 2, 1, 2, 1)),
+    "oscillator": Oscillator(),
+}
+#: may be allowed, or not
+DOUBTFUL: dict[str, Any] = {
+    "none": None,
+    "true": True,
+    "minus one": -1.0,
+    "zero": 0.0,
+    "tiny": 1e-300,
+    "large": 1e300,
+    "seven": 7,
+    "half": 0.5,
+    "list": [1.0, 2.0, 3.0],
+    "zeros": np.zeros(3),
+    "seven numbers": np.ones(7),
+    "matrix": np.ones((3, 3)),
+    "three eyes": 3.0 * np.eye(3),
+    "nothing": [],
+    "no rows": np.zeros((0, 3)),
+    "single": np.float32(2.0),
+    "jax": jnp.ones(4),
+    "integers": np.arange(4),
+    "tuple": (0, 1),
+    "function": lambda *x: 0.0,
+}
+
+
+def _parts() -> dict[type, dict[str, Any]]:
+    """Good arguments of every public part and machine."""
+    exits = np.array([[x, y, 3.0] for x in (-2.0, 2.0) for y in (-2.0, 2.0)])
+    corners = np.array([[x, y, 0.0] for x in (-0.2, 0.2) for y in (-0.2, 0.2)])
+    body = NaturalBody(10.0, box_inertia(10.0, (0.4, 0.4, 0.1)))
+    winches = Winches(np.full(4, 2.0), 0.1, 0.01)
+    elastic = ElasticCables(np.full(4, 1e5), 10.0, 1e-5)
+    robot = CableRobot(body, corners, PointExit(exits), winches, elastic, (0.0, 0.0, 1.0))
+    neck = Neck.default(3)
+    free = SplineRod(left=End.free(), right=End.free())
+    law = {"stiffness": 1e4, "damping": 0.1, "friction": 0.1, "slip_speed": 1e-3, "width": 1e-4}
+    three = [0.1, 0.2, 0.3]
+    times = np.linspace(0.0, 1.0, 5)
+    return {
+        Oscillator: {"mass": 1.0, "stiffness": 1.0, "damping": 0.0},
+        Pendulum: {"mass": 1.0, "length": 1.0, "gravity": 9.81},
+        Bars: _fields(neck.bars),
+        Springs: _fields(neck.springs),
+        Motors: _fields(neck.motors),
+        ElasticTendon: _fields(neck.tendon),
+        Routing: _fields(neck.routing),
+        Neck: _fields(neck),
+        NaturalBody: _fields(body),
+        Payload: {"body": body, "joint": (0.0, 0.0, 0.1), "held_by": "nothing"},
+        PointExit: {"points": exits},
+        PulleyExit: {"points": exits, "radius": 0.1, "axis": (0.0, 0.0, 1.0)},
+        SwivelPulleyExit: {"points": exits, "radius": 0.1, "pulley_inertia": 1.0, "damping": 0.1},
+        CarriageExit: {"points": exits, "mass": 1.0, "stiffness": 1.0, "damping": 1.0},
+        ProgrammedLengths: {"lengths": np.full(4, 2.0)},
+        Winches: _fields(winches),
+        ServoWinches: {
+            **_fields(winches),
+            "reference": np.zeros(4),
+            "K_p": 10.0,
+            "K_i": 1.0,
+            "K_d": 0.1,
+            "feedforward": 0.0,
+        },
+        RigidCables: {"push_threshold": 1e-9},
+        ElasticCables: _fields(elastic),
+        CableRobot: {
+            name: x for name, x in _fields(robot).items() if name not in ("payload", "constants")
+        },
+        End: {
+            "holds": (True, True, True),
+            "slope": (False, False, False),
+            "twist": True,
+            "stiffness": (0.0, 0.0, 0.0),
+            "point": (0.0, 0.0, 0.0),
+            "tangent": (1.0, 0.0, 0.0),
+            "angle": 0.0,
+        },
+        SplineRod: {**_fields(free), "shear": 2.5e10, "torsion_width": 1.0},
+        Plane: {"point": (0.0, 0.0, 0.0), "normal": (0.0, 0.0, 1.0), **law},
+        Sphere: {"centre": (0.0, 0.0, 0.0), "radius": 1.0, **law},
+        Cylinder: {"point": (0.0, 0.0, 0.0), "axis": (0.0, 1.0, 0.0), "radius": 1.0, **law},
+        Harness: {"rods": (free, free), "joints": (Joint(0, "right", 1, "left"),)},
+        PlasticFlow: {"rod": SplineRod(plastic=True), "yield_curvature": 1.0, "hardening": 0.1},
+        cordax.Baumgarte: {"alpha": 1.0, "beta": 1.0},
+        cordax.UdwadiaKalaba: {"alpha": 1.0, "beta": 1.0, "tolerance": 1e-9},
+        cordax.Penalty: {"alpha": 1e8, "xi": 1.0, "omega": 1.0},
+        cordax.Projected: {"inner": cordax.Baumgarte(), "iterations": 2},
+        cordax.Index3: {"alpha": 0.0, "beta": 0.0},
+        cordax.ImplicitMidpoint: {"tolerance": 1e-9, "max_iterations": 5},
+        cordax.GeneralisedAlpha: {"rho": 0.5, "tolerance": 1e-9, "max_iterations": 5},
+        cordax.Unilateral: {"inner": cordax.RK4(), "capacity": 4, "pieces": 4, "iterations": 4},
+        cordax.Diffrax: {"max_steps": 100},
+        cordax.State: {"q": np.ones(1), "v": np.zeros(1)},
+        Constant: {"value": three},
+        Quintic: {"start": three, "moves": [three], "times": [[0.0, 1.0]]},
+        Hermite: {"times": [0.0, 1.0], "values": [three, three], "slopes": [three, three]},
+        RaisedCosine: {"amplitude": three, "frequency": 1.0, "offset": 0.0},
+        Sinusoid: {"amplitude": three, "frequency": 1.0, "phase": 0.0, "offset": 0.0},
+        ComputedTorque: {
+            "machine": neck,
+            "reference": RaisedCosine(three),
+            "K_p": 1.0,
+            "K_d": 1.0,
+            "distribution": MeanTension(),
+            "friction": "none",
+            "sample": 0.01,
+        },
+        TaskSpaceControl: {
+            "machine": robot,
+            "path": (0.0, 0.0, 1.0),
+            "rotation": np.eye(3),
+            "K_p": 1.0,
+            "K_d": 1.0,
+            "distribution": MeanTension(),
+            "sample": 0.01,
+        },
+        PID: {
+            "reference": [0.0, 0.0],
+            "coordinates": (0, 1),
+            "sample": 0.01,
+            "K_p": 1.0,
+            "K_i": 1.0,
+            "K_d": 1.0,
+            "bias": 0.0,
+        },
+        Pulses: {"times": [[0.0, 1.0]], "inputs": [[1.0, 2.0]], "step": 0.01, "base": 0.0},
+        RecordedInput: {"t": times, "values": np.ones((5, 2)), "interpolation": "cubic"},
+        MeanTension: {"mean": 50.0},
+        MinimumTension: {"minimum": 5.0},
+        BoundedTension: {"minimum": 5.0, "maximum": 100.0, "mean": 50.0},
+        cordax.Parameter: {"name": "mass", "transform": "log"},
+        cordax.Recording: {"t": times, "values": {"x": np.ones(5)}},
+        cordax.Experiment: {
+            "system": Oscillator(),
+            "duration": 0.1,
+            "dt": 0.01,
+            "integrator": "rk4",
+            "formulation": cordax.Minimal(),
+            "t0": 0.0,
+            "save_every": 1,
+            "switches": (),
+        },
+    }
+
+
+def _fields(module) -> dict[str, Any]:
+    return {f.name: getattr(module, f.name) for f in dataclasses.fields(module) if f.init}
+
+
+#: where junk is what may be given: text that names something, missing samples, any start
+_TAKEN = {
+    ("Recording", "values"),
+    ("Parameter", "name"),
+    ("State", "q"),
+    ("State", "v"),
+    ("Experiment", "state0"),
+    ("Experiment", "control"),
+}
+
+
+@dataclasses.dataclass
+class Case:
+    """One call: a `label`, the call, whether it `must_fail`, and what an error must name."""
+
+    label: str
+    call: Callable[[], Any]
+    must_fail: bool = False
+    names: str = ""
+
+
+class Cases:
+    """Random cases; `folder` for files."""
+
+    def __init__(self, seed: int, folder: Path):
+        self.random = np.random.default_rng(seed)
+        self.folder = folder
+        self.parts = _parts()
+        self.robots = [example_path(n).read_text(encoding="utf-8") for n in ("suspended",)]
+        run = cordax.simulate(Oscillator(), dt=0.01, duration=0.1)
+        self.csv = write_csv(folder / "good.csv", run).read_text(encoding="utf-8")
+        run.save(folder / "good.npz")
+        self.npz = (folder / "good.npz").read_bytes()
+        self.recording = read_csv(folder / "good.csv").select(["x"])
+        self.families = (
+            (self.constructor, 10),
+            (self.option, 4),
+            (self.later, 3),
+            (self.static, 2),
+            (self.fit, 2),
+            (self.robot, 3),
+            (self.table, 2),
+            (self.stored, 2),
+            (self.command, 1),
+        )
+
+    def draw(self) -> Case:
+        weights = np.array([w for _, w in self.families], float)
+        family = self.families[self.random.choice(len(weights), p=weights / weights.sum())][0]
+        return family()
+
+    def pick(self, things):
+        things = list(things)
+        return things[self.random.integers(len(things))]
+
+    def value(self) -> tuple[str, Any, bool]:
+        """A name, a value and whether it is junk."""
+        junk = bool(self.random.random() < 0.6)
+        name = self.pick(JUNK if junk else DOUBTFUL)
+        return name, (JUNK if junk else DOUBTFUL)[name], junk
+
+    # --- families
+    def constructor(self) -> Case:
+        kind = self.pick(self.parts)
+        good = self.parts[kind]
+        field = self.pick(good)
+        name, value, junk = self.value()
+        must_fail = junk and (kind.__name__, field) not in _TAKEN
+        machine = name == "oscillator" and field in ("system", "machine")
+        # motions are of any shape
+        machine = machine or (issubclass(kind, Reference) and name == "five axes")
+        label = f"{kind.__name__}({field}={name})"
+        return Case(label, lambda: kind(**{**good, field: value}), must_fail and not machine)
+
+    def option(self) -> Case:
+        """Of a run that is compiled once."""
+        good = {"dt": 0.01, "duration": 0.1}
+        options = "dt duration integrator formulation control t0 save_every adjoint throw progress"
+        field = self.pick([*options.split(), "state0", "system"])
+        name, value, junk = self.value()
+        if field in ("control", "integrator") and name in ("function", "jax"):
+            value = None
+        if field == "progress" and value is True:
+            value = False
+        if field == "t0" and name == "true":
+            value = 0.0
+        arguments = {"system": Oscillator(), **good, field: value}
+        fine = field == "system" and name == "oscillator"
+        call = lambda: _finite(cordax.simulate(**arguments))
+        return Case(f"simulate({field}={name})", call, junk and not fine)
+
+    def later(self) -> Case:
+        """A number set after a machine was made."""
+        machine = Oscillator()
+        field = self.pick(("mass", "stiffness", "damping"))
+        number = self.pick((math.nan, math.inf, -1.0, -1e9, 2.0, 0.0))
+        bad = not math.isfinite(number) or (number <= 0 and field != "damping")
+        changed = eqx.tree_at(lambda m: getattr(m, field), machine, jnp.asarray(number))
+        call = lambda: _finite(cordax.simulate(changed, dt=0.01, duration=0.1))
+        return Case(f"simulate({field} set to {number})", call, bad)
+
+    def static(self) -> Case:
+        name, value, junk = self.value()
+        function = self.pick(("equilibrium", "modes", "step_limit", "consistent"))
+        fields = {
+            "equilibrium": ("system", "u", "guess", "t", "tolerance", "max_steps", "stable"),
+            "modes": ("system", "state", "u", "t", "held"),
+            "step_limit": ("system", "state", "integrator", "u", "t"),
+            "consistent": ("system", "state", "t"),
+        }[function]
+        field = self.pick(fields)
+        if field == "u" and name == "function":
+            value = None
+        fine = field == "system" and name == "oscillator"
+        arguments = {"system": Oscillator(), field: value}
+        call = lambda: getattr(cordax, function)(**arguments)
+        return Case(f"{function}({field}={name})", call, junk and not fine)
+
+    def fit(self) -> Case:
+        """Arguments of `identify`, of which only refused ones are tried: a fit takes seconds."""
+        fields = "system recording parameters noise dt t0 integrator formulation method"
+        field = self.pick([*fields.split(), "max_steps", "tolerance", "check_step"])
+        name = self.pick(JUNK)
+        if name == "oscillator" and field == "system":
+            name = "text"
+        good = {
+            "system": Oscillator(),
+            "recording": self.recording,
+            "parameters": ["stiffness"],
+            field: JUNK[name],
+        }
+        return Case(f"identify({field}={name})", lambda: cordax.identify(**good), True)
+
+    def robot(self) -> Case:
+        text = self.pick(self.robots)
+        damage, what = self._damaged(text)
+        path = self.folder / "robot.toml"
+
+        def call():
+            path.write_bytes(damage)
+            robot = read_robot(path)
+            assert all(np.all(np.isfinite(x)) for x in eqx.filter(robot.start, eqx.is_array).q)
+
+        return Case(f"read_robot({what})", call, names=path.name)
+
+    def table(self) -> Case:
+        damage, what = self._damaged(self.csv)
+        path = self.folder / "table.csv"
+
+        def call():
+            path.write_bytes(damage)
+            read_csv(path)
+
+        return Case(f"read_csv({what})", call, names=path.name)
+
+    def _damaged(self, text: str) -> tuple[bytes, str]:
+        lines = text.splitlines()
+        i = int(self.random.integers(len(lines)))
+        what = self.pick(("value", "bytes", "cut", "line", "deep", "digits", "huge", "key", "true"))
+        if what == "bytes":
+            data = bytearray(text.encode())
+            for _ in range(3):
+                data[self.random.integers(len(data))] = self.random.integers(256)
+            return bytes(data), what
+        if what == "cut":
+            return text.encode()[: self.random.integers(len(text))], what
+        if what == "line":
+            del lines[i]
+            return "\n".join(lines).encode(), what
+        new = {
+            "value": str(self.pick((-1, 0, "nan", "inf", '"a"', "[]", "[1, 2]", "{}", 1e300))),
+            "deep": "[" * 5000 + "]" * 5000,
+            "digits": "1" * int(self.pick((400, 5000))),
+            "huge": '"' + "x" * 200_000 + '"',
+            "true": "[true, 1.0, 0.0]",
+        }.get(what)
+        line = lines[i]
+        if what == "key":
+            lines[i] = "x" + line
+        elif "=" in line:
+            lines[i] = line.split("=")[0] + "= " + str(new)
+        else:
+            cells = line.split(",")
+            cells[self.random.integers(len(cells))] = str(new)
+            lines[i] = ",".join(cells)
+        return "\n".join(lines).encode(), f"{what} in {line.split('=')[0].strip()[:20]}"
+
+    def stored(self) -> Case:
+        what = self.pick(("bytes", "cut", "empty", "foreign", "without", "array", "text"))
+        path = self.folder / "stored.npz"
+        data = self.npz
+        if what == "bytes":
+            changed = bytearray(data)
+            for _ in range(5):
+                changed[self.random.integers(len(data))] = self.random.integers(256)
+            data = bytes(changed)
+        elif what == "cut":
+            data = data[: self.random.integers(len(data))]
+        elif what in ("empty", "text"):
+            data = b"" if what == "empty" else b"time,x\n0,1\n"
+        else:
+            data = self._other_arrays(what)
+
+        def call():
+            path.write_bytes(data)
+            cordax.Trajectory.load(path)
+
+        return Case(f"Trajectory.load({what})", call, names=path.name)
+
+    def _other_arrays(self, what: str) -> bytes:
+        if what == "foreign":
+            out = io.BytesIO()
+            np.savez(out, a=np.ones(3))
+            return out.getvalue()
+        with np.load(io.BytesIO(self.npz)) as file:
+            arrays = {name: file[name] for name in file.files}
+        name = self.pick(arrays)
+        old = arrays.pop(name)
+        if what == "array":
+            others = (old[..., None], old.ravel()[:1], np.ones(3), np.array("a"), 1j * np.ones(2))
+            arrays[name] = self.pick(others)
+        out = io.BytesIO()
+        np.savez(out, **arrays)
+        return out.getvalue()
+
+    def command(self) -> Case:
+        """Words that are refused before anything is simulated."""
+        junk = ("abc", "-1", "nan", "", "1e999", "/no/such/file", "\udcff")
+        options = ("--dt", "--duration", "--joints", "--integrator", "--film", "--nonsense")
+        first = self.pick((["run", "neck"], ["run", "cable-robot"], ["run", "rod"], ["fit"], []))
+        option, word = self.pick(options), self.pick(junk)
+        words = (
+            [*first, option, word]
+            if first != ["fit"]
+            else ["fit", "neck", word, "--parameters", "mass"]
+        )
+
+        def call():
+            said = io.StringIO()
+            try:
+                with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+                    code = main([*words, "--output", str(self.folder)])
+            except SystemExit as stop:
+                code = stop.code
+            if code == 2 and said.getvalue().strip() and "Traceback" not in said.getvalue():
+                raise ValueError("words: got " + " ".join(said.getvalue().split()))
+            raise AssertionError(f"exit code {code}: {said.getvalue()[:200]}")
+
+        return Case(f"cordax {' '.join(map(repr, words))}", call, True)
+
+
+def _finite(run) -> None:
+    ok = all(bool(jnp.all(jnp.isfinite(x))) for x in (run.t, run.q, run.v, run.u))
+    if not ok:
+        raise FloatingPointError("numbers that are not finite in a run that succeeded")
+
+
+#: names a field, says what was given and what is expected
+_CLEAR = re.compile(r"^[^\n]{1,300}: (got|no state) .*", re.DOTALL)
+
+
+def outcome(case: Case) -> tuple[str, str]:
+    """What became of a case, `refused`, `taken` or a bad outcome, and what was said."""
+    try:
+        case.call()
+    except cordax.SimulationError as error:
+        return "refused", str(error)
+    except ValueError as error:
+        text = str(error)
+        clear = _CLEAR.match(text) and "\n" not in text[:200] and case.names in text
+        return ("refused" if clear else "unclear"), text
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return ("junk taken" if case.must_fail else "taken"), ""
+
+
+GOOD_OUTCOMES = ("refused", "taken")

@@ -1,0 +1,210 @@
+"""What does not belong into a field or an argument is refused by its name, also when it was put
+there after a machine was made."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax import RESULTS, Baumgarte, GeneralisedAlpha, ImplicitMidpoint, Projected, Unilateral
+from cordax._checks import require_rotation
+from cordax._recheck import recheck
+from cordax.control import PID, ComputedTorque, Pulses, RaisedCosine
+from cordax.systems import (
+    CableRobot,
+    Cylinder,
+    ElasticCables,
+    End,
+    Harness,
+    NaturalBody,
+    Neck,
+    Oscillator,
+    Plane,
+    PointExit,
+    ProgrammedLengths,
+    SplineRod,
+    box_inertia,
+)
+
+BODY = NaturalBody(10.0, box_inertia(10.0, (0.4, 0.4, 0.1)))
+CORNERS = np.array([[x, y, 0.0] for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
+EXITS, LENGTHS = PointExit(3.0 * CORNERS + [0.0, 0.0, 4.0]), ProgrammedLengths(np.full(4, 4.0))
+FREE = SplineRod(left=End.free(), right=End.free())
+RUN = {"dt": 0.01, "duration": 0.1}
+
+
+def robot(**fields):
+    given = {"platform": BODY, "attachments": CORNERS, "exits": EXITS, "drives": LENGTHS}
+    return CableRobot(**{**given, **fields})
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        # wrong objects
+        (lambda: robot(platform=3.0), "platform: got 3.0, expected a NaturalBody"),
+        (lambda: robot(cables=None), r"cables: got None, expected a Cables \(RigidCables, Elastic"),
+        (lambda: robot(exits=PointExit), "exits: got .*PointExit.*, expected an Exit"),
+        (lambda: robot(cables=ElasticCables(np.ones(7))), r"cables.stiffness: got shape \(7,\)"),
+        (lambda: SplineRod(left=None), "left: got None, expected an End"),
+        (lambda: SplineRod(obstacles=(Plane(), 3)), r"obstacles\[1\]: got 3, expected an Obstacle"),
+        (lambda: SplineRod(control_points=9.5), "control_points: got 9.5, expected a whole number"),
+        (lambda: Neck.default(3, tendon=1.0), "tendon: got 1.0, expected an ElasticTendon or a Ri"),
+        (lambda: Projected(inner=3), "inner: got 3, expected a Constrained"),
+        (lambda: Unilateral(inner="rk4"), "inner: got rk4, expected an Integrator"),
+        (
+            lambda: ComputedTorque(FREE, [0.0]),
+            "machine: got .*, expected a machine with joint_torq",
+        ),
+        # numbers that are none, or not allowed
+        (lambda: robot(rotation=3.0 * np.eye(3)), "rotation: got .*, expected a rotation"),
+        (lambda: robot(rotation=np.diag([1.0, 1.0, -1.0])), "rotation: got .*determinant 1"),
+        (
+            lambda: Plane(normal=np.zeros(3)),
+            r"normal: got \[0.0, 0.0, 0.0\], expected a vector oth",
+        ),
+        (lambda: Cylinder(np.zeros(3), np.zeros(3), 1.0), "axis: got .*, expected a vector other"),
+        (lambda: End.pinned([0.0, np.inf, 0.0]), "point: got .*inf.*, expected finite values"),
+        (lambda: PointExit(["a"]), r"points: got \['a'\], expected a number or an array"),
+        (lambda: box_inertia(-5.0, (1.0, 1.0, 1.0)), "mass: got -5.0, expected finite values > 0"),
+        (lambda: box_inertia(5.0, (1.0, np.nan, 1.0)), "size: got .*nan.*, expected finite values"),
+        (lambda: ImplicitMidpoint(max_iterations=0), "max_iterations: got 0, expected a whole num"),
+        (lambda: GeneralisedAlpha(tolerance=np.nan), "tolerance: got nan, expected a finite numbe"),
+        (lambda: Unilateral(pieces=0), "pieces: got 0, expected a whole number >= 1"),
+        (lambda: PID([0.0], (0,), 0.01, K_p=-1.0), "K_p: got -1.0, expected finite values >= 0"),
+        (lambda: PID([0.0], (0,), 0.01, K_d=np.nan), "K_d: got nan, expected finite values"),
+        (lambda: Pulses([[0.0, 1.0]], [[np.nan]], 0.01), "inputs: got .*, expected finite values"),
+        (lambda: RaisedCosine([0.1, 0.2], [1.0, 2.0, 3.0]), r"amplitude|frequency: got shape"),
+        # joints
+        (lambda: Harness((FREE,), ((0, "left", 0, "left"),)), "joints: .*two different ends"),
+        (
+            lambda: Harness((FREE, FREE), ((0, "right", 1, "left"), (1, "left", 0, "right"))),
+            "joints: .*joined once",
+        ),
+        (lambda: Harness((FREE,), 3), "joints: got 3, expected a tuple of Joint"),
+    ],
+)
+def test_parts(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"formulation": 3}, "formulation: got 3, expected a Formulation"),
+        ({"integrator": 3}, "integrator: got 3, expected an Integrator or one of"),
+        ({"control": 3}, "control: got 3, expected a Controller"),
+        ({"control": "abc"}, "control: got 'abc', expected a number"),
+        ({"control": lambda t: t}, r"control: got .*, expected a Controller, or a function \(t, s"),
+        ({"control": lambda t, state: [0.0]}, "control: got .*, expected an array of 1 real numb"),
+        ({"control": [np.nan]}, r"control: got \[nan\], expected finite values"),
+        ({"t0": np.inf}, "t0: got inf, expected a finite number"),
+        ({"duration": 10**400}, "duration: got 1000.*, expected a finite time"),
+        ({"duration": 1e30}, "duration: got .* expected fewer than"),
+        ({"save_every": True}, "save_every: got True, expected a whole number"),
+        ({"throw": "no"}, "throw: got no, expected True or False"),
+        ({"system": 3.0}, "system: got 3.0, expected a System or a list"),
+        ({"state0": 3.0}, "state0: got .*, expected a cordax.State"),
+        ({"state0": cordax.State([np.nan], [0.0])}, "state0.q: got .nan., expected finite values"),
+    ],
+)
+def test_runs(options, message):
+    with pytest.raises(ValueError, match=message):
+        cordax.simulate(**{"system": Oscillator(), **RUN, **options})
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: cordax.equilibrium(3.0), "system: got 3.0, expected a System"),
+        (lambda: cordax.equilibrium(Oscillator(), [np.nan]), "u: got .nan., expected finite"),
+        (lambda: cordax.equilibrium(Oscillator(), max_steps=0), "max_steps: got 0"),
+        (lambda: cordax.equilibrium(Oscillator(), tolerance=np.nan), "tolerance: got nan"),
+        (lambda: cordax.modes(None), "system: got None, expected a System"),
+        (lambda: cordax.modes(Oscillator(), 3.0), "state: got 3.0, expected a State"),
+        (lambda: cordax.step_limit(Oscillator(), integrator=3), "integrator: got 3"),
+        (lambda: cordax.consistent(3.0), "system: got 3.0, expected a System"),
+        (
+            lambda: cordax.Recording([0.0, 1.0], 3.0),
+            "recording.values: got 3.0, expected arrays by",
+        ),
+        (lambda: cordax.Parameter("a", bounds=3.0), "a: bounds: got 3.0, expected .low, high"),
+        (lambda: cordax.Experiment(3.0), "system: got 3.0, expected a System"),
+        (lambda: cordax.simulate_batch(3.0, jnp.ones(2)), "build: got 3.0, expected a function"),
+    ],
+)
+def test_other_entries(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# --- numbers set later
+
+
+def test_numbers_set_later_are_checked_where_a_run_begins():
+    soft = eqx.tree_at(lambda n: n.tendon.stiffness, Neck.default(3), jnp.asarray(-1e9))
+    for call in (
+        lambda: cordax.simulate(soft, duration=0.01),
+        lambda: cordax.equilibrium(soft),
+        lambda: cordax.modes(soft),
+    ):
+        with pytest.raises(ValueError, match=r"tendon\.stiffness: got -1000000000\.0, expected"):
+            call()
+    # of the method and the controller, and of the wrong shape
+    wild = eqx.tree_at(lambda f: f.alpha, Baumgarte(), jnp.asarray(jnp.nan))
+    with pytest.raises(ValueError, match="alpha: got nan"):
+        cordax.simulate(Oscillator(), **RUN, formulation=wild)
+    two = eqx.tree_at(lambda o: o.mass, Oscillator(), jnp.ones(2))
+    with pytest.raises(ValueError, match=r"mass: got shape \(2,\), expected a scalar"):
+        cordax.simulate(two, **RUN)
+
+
+def _with(stiffness):
+    return eqx.tree_at(lambda o: o.stiffness, Oscillator(), stiffness)
+
+
+def test_members_of_a_batch_carry_a_code():
+    stiffness = jnp.array([1.0, -1.0, jnp.nan, 4.0])
+    runs = cordax.simulate_batch(_with, stiffness, **RUN)
+    refused = np.asarray(runs.result == RESULTS.invalid_numbers)
+    np.testing.assert_array_equal(refused, [False, True, True, False])
+    np.testing.assert_array_equal(runs.succeeded, [True, False, False, True])
+    np.testing.assert_array_equal(runs.failure_time[1:3], 0.0)
+    alone = cordax.simulate(_with(jnp.asarray(4.0)), **RUN)
+    np.testing.assert_allclose(runs.q[3], alone.q, rtol=1e-13)
+    assert np.all(runs.q[1:3] == 1.0)  # where they started
+
+
+def test_inside_of_jit():
+    end = jax.jit(lambda k: cordax.simulate(_with(k), **RUN, throw=False))
+    assert bool(end(1.0).succeeded) and not bool(end(-1.0).succeeded)
+    with pytest.raises(Exception, match="A number of the machine, its controller or the method"):
+        jax.block_until_ready(jax.jit(lambda k: cordax.simulate(_with(k), **RUN).q)(-1.0))
+    # and derivatives are what they were
+    rate = jax.grad(lambda k: cordax.simulate(_with(k), **RUN).q[-1, 0])(1.0)
+    t = 0.1  # x = cos(sqrt(k) t), dx/dk = -t sin(t)/2; RK4 at 10 ms is good to 1e-9
+    np.testing.assert_allclose(rate, -0.5 * t * np.sin(t), rtol=1e-7)
+
+
+def test_what_has_passed_is_not_checked_again(monkeypatch):
+    calls = []
+    machine = Oscillator()
+    check = Oscillator.__check_init__
+    monkeypatch.setattr(Oscillator, "__check_init__", lambda self: calls.append(1) or check(self))
+    from cordax import _recheck
+
+    _recheck._contents.cache_clear()
+    assert recheck(machine) is True and recheck(machine) is True
+    assert len(calls) == 1
+    _recheck._contents.cache_clear()
+
+
+def test_rotations_to_single_precision():
+    c, s = np.cos(0.3), np.sin(0.3)
+    turned = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    require_rotation("R", jnp.asarray(turned, jnp.float32))
+    with pytest.raises(ValueError, match="R: got"):
+        require_rotation("R", turned + 1e-3)
