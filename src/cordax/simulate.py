@@ -203,8 +203,20 @@ def _formulation(name: str, numbers: tuple, x64: bool) -> Formulation:
         return FORMULATIONS[name](**dict(numbers))
 
 
+#: omega dt above which no step of any method resolves a vibration
+UNRESOLVED = 2.0
+
+
 def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:
-    frequency = machine.fastest_frequency() if integrator.explicit else None
+    fed = integrator.feeds_undamped and machine.separable
+    frequency = machine.fastest_frequency() if integrator.explicit or fed else None
+    if frequency is not None and fed and frequency * dt > UNRESOLVED:
+        warnings.warn(
+            f"{type(integrator).__name__} feeds energy into undamped vibrations that the step does "
+            f"not resolve, and this {type(machine).__name__} has some: the fastest take "
+            f"{2.0 * math.pi / frequency:.3g} s, dt = {dt:g} s. Use GeneralisedAlpha",
+            stacklevel=3,
+        )
     limit = integrator.oscillator_limit
     if frequency is not None and frequency * dt > limit > 0:
         warnings.warn(

@@ -19,6 +19,7 @@ from cordax import (
     Minimal,
     Penalty,
     Projected,
+    Rosenbrock2,
     State,
     UdwadiaKalaba,
     simulate,
@@ -107,6 +108,21 @@ def test_implicit_methods_keep_the_constraints(method, order, exact):
     state, _, drift = errors(Index3(), method, exact, (128, 256, 512))
     np.testing.assert_allclose(orders(state), order, atol=0.1)
     assert np.max(drift) < 1e-13
+
+
+LINEARLY_IMPLICIT = [
+    (Baumgarte(), Rosenbrock2(), 2),
+    (Projected(), Rosenbrock2(), 2),
+    (Baumgarte(), LinearlyImplicitEuler(), 1),
+]
+
+
+@pytest.mark.parametrize("formulation, method, order", LINEARLY_IMPLICIT)
+def test_linearly_implicit_steps_of_the_index_1_form(formulation, method, order, exact):
+    state, _, drift = errors(formulation, method, exact, (256, 512, 1024))
+    np.testing.assert_allclose(orders(state), order, atol=0.1)
+    assert state[-1] < (1e-4 if order == 2 else 2e-2)
+    assert drift[-1] < (1e-14 if formulation.projects else 1e-2)
 
 
 def test_the_error_of_the_penalty_form_is_that_of_its_factor(exact):

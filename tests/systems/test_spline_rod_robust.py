@@ -46,3 +46,12 @@ def test_a_rod_falls_on_a_rough_floor():
     assert 0.048 < float(np.max(run["sag"])) < 0.053
     total = np.asarray(run.energy()["total"])
     assert total[-1] < total[100] < total[20] < 1e-9
+
+
+def test_a_method_that_feeds_undamped_rods_says_so_before_it_starts():
+    options = {"integrator": "rosenbrock_2", "throw": False}
+    stiff = SplineRod(control_points=5, quadrature=("gauss", 3))
+    with pytest.warns(UserWarning, match=r"Rosenbrock2 feeds energy.*dt = 0.002 s.*Generalised"):
+        simulate(stiff, dt=2e-3, duration=2e-3, **options)
+    # at a step that resolves everything there is nothing to say (warnings are errors here)
+    simulate(stiff, dt=1e-6, duration=1e-6, **options)

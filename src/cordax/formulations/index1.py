@@ -6,6 +6,7 @@ from .._checks import require_positive
 from .._fields import setting_field
 from .._precision import float_field
 from ..mechanics.constraints import Stabilisation
+from ..mechanics.linearisation import StabilisedLinearisation
 from ..mechanics.saddle import LeastSquares
 from .constrained import Constrained
 
@@ -31,6 +32,18 @@ class Baumgarte(Constrained):
     def acceleration(self, system, t, q, v, u):
         stabilisation = Stabilisation(self.alpha, self.beta, self.active)
         return system.constrained_acceleration(t, q, v, u, stabilisation)
+
+    def linearise(self, system, t, q, v, u):
+        """With the machine's own solve, and the stiffness of the constraint forces at their present
+        size; the accelerations differentiated where rows are switched off."""
+        if self.active is not None:
+            return super().linearise(system, t, q, v, u)
+        phi, jacobian, rate, bias = system.constraint_terms(t, q, v)
+        multipliers = self.acceleration(system, t, q, v, u)[1]
+        motion = system.linearise(t, q, v, u, multipliers=multipliers, hold=False)
+        stiffening = self.beta**2
+        wanted = -bias - 2.0 * self.alpha * rate - stiffening * phi
+        return StabilisedLinearisation(motion, wanted, jacobian, self.alpha, stiffening)  # pyright: ignore[reportCallIssue]
 
 
 class UdwadiaKalaba(Constrained):

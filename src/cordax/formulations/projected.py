@@ -25,6 +25,9 @@ class Projected(Constrained):
     def acceleration(self, system, t, q, v, u):
         return self.inner.acceleration(system, t, q, v, u)
 
+    def linearise(self, system, t, q, v, u):
+        return self.inner.linearise(system, t, q, v, u)
+
     def project(self, system, t, state):
         if system.n_constraints == 0:
             return state, GOOD

@@ -40,6 +40,8 @@ class Integrator(eqx.Module):
     self_starting: ClassVar[bool] = True
     #: whether each step may be of another size: what is carried does not belong to one size
     new_steps: ClassVar[bool] = True
+    #: whether undamped vibrations that the step does not resolve gain energy in nonlinear motions
+    feeds_undamped: ClassVar[bool] = False
     #: whether one-sided constraints may be open at the start
     lets_go: ClassVar[bool] = False
 

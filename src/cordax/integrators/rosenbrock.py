@@ -22,10 +22,12 @@ class Rosenbrock2(Integrator):
     matrix, of held forces and of the inputs may be left out of J: the solve is the one of linearly
     implicit Euler, with a factor n_v instead of 2 n_v. Not for long undamped motions:
     there the nonlinear terms feed energy in, and stiff undamped wires run away at steps above half
-    a millisecond. Inputs are evaluated in both stages."""
+    a millisecond (`simulate` warns): use `GeneralisedAlpha`. Inputs are evaluated in both
+    stages."""
 
     order = 2
     explicit = False
+    feeds_undamped = True
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v

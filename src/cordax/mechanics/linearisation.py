@@ -196,6 +196,47 @@ class SaddleLinearisation(Linearisation):
         return self.motion.matrices()
 
 
+class StabilisedLinearisation(Linearisation):
+    """A linearly implicit step of the index-1 equations
+
+        M a + J^T lambda = f,        J a = wanted - 2 decay J v - stiffening J q
+
+    as vectors of forces and, behind them, constraint rows, shape (n + m,): `f` and what `stiffness`
+    and `inertia` return; `implicit_solve` takes such a vector and returns a velocity, shape (n,).
+
+    `motion`: the machine's own; `wanted` (m,): the accelerations J a at the state, `jacobian` (m,
+    n), `decay` [1/s] and `stiffening` [1/s^2]: Baumgarte's alpha and beta^2. How J turns with the
+    motion is left out, so it is no exact derivative, and linearly implicit methods need none."""
+
+    motion: Linearisation
+    wanted: Rows
+    jacobian: Float[Array, "m n"]
+    decay: Float[Array, ""]
+    stiffening: Float[Array, ""]
+    exact: bool = eqx.field(static=True, default=False)
+
+    @property
+    def f(self):
+        return jnp.concatenate([self.motion.f, self.wanted])
+
+    def stiffness(self, x):
+        rows = -self.stiffening * matvec(self.jacobian, x)
+        return jnp.concatenate([self.motion.stiffness(x), rows])
+
+    def inertia(self, x):
+        return jnp.concatenate([self.motion.inertia(x), matvec(self.jacobian, x)])
+
+    def factorise(self, h, h2):
+        return self.motion.constrained_solver(self.jacobian, h, h2)
+
+    def implicit_solve(self, factor, h, h2, b):
+        n = self.jacobian.shape[1]
+        return factor(b[:n], b[n:] / (1.0 + 2.0 * h * self.decay + h2 * self.stiffening))[0]
+
+    def matrices(self):
+        return self.motion.matrices()
+
+
 def linearise_densely(
     system, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
 ) -> DenseLinearisation:
