@@ -55,10 +55,13 @@ from cordax.systems import (
     Pendulum,
     Plane,
     PlasticFlow,
+    Platform,
     PointExit,
     ProgrammedLengths,
+    ProgressiveRope,
     PulleyExit,
     RigidCables,
+    RopeRobot,
     Routing,
     ServoWinches,
     Sphere,
@@ -68,6 +71,7 @@ from cordax.systems import (
     Winches,
     box_inertia,
 )
+from cordax.systems import mechanism as solids
 
 #: never a number, a part or a setting of anything
 JUNK: dict[str, Any] = {
@@ -134,7 +138,53 @@ def _parts() -> dict[type, dict[str, Any]]:
     law = {"stiffness": 1e4, "damping": 0.1, "friction": 0.1, "slip_speed": 1e-3, "width": 1e-4}
     three = [0.1, 0.2, 0.3]
     times = np.linspace(0.0, 1.0, 5)
+    ball = solids.Solid(1.0, inertia=0.1 * np.eye(3))
+    arm = solids.Body("arm", solids.Revolute("y"), solids=(ball,))
+    tip = solids.Body("tip", solids.Revolute("y"), "arm", (1.0, 0.0, 0.0), solids=(ball,))
+    pair = {"predecessor": "arm", "successor": "tip", "point": three, "successor_point": three}
+    platform = Platform(1.0, 0.1, [[-0.5, 0.0], [0.5, 0.0]])
     return {
+        solids.Solid: _fields(ball),
+        solids.Body: {**_fields(tip), "start": 0.1, "start_rate": 0.0},
+        solids.Revolute: {"axis": (0.0, 1.0, 0.0)},
+        solids.JointSprings: {"joints": "arm", "stiffness": 1.0, "rest": 0.0, "damping": 0.1},
+        solids.JointFriction: {"joints": ("arm",), "torque": 1.0, "width": 0.01},
+        solids.JointLimits: {"joints": "arm", "low": 0.0, "high": 1.0, "stiffness": 1.0},
+        solids.PointSpring: {
+            "first": "arm",
+            "second": "tip",
+            "point": three,
+            "second_point": three,
+            "stiffness": 1.0,
+            "rest_length": 0.1,
+            "damping": 0.1,
+        },
+        solids.SphericalLoop: {**pair, "axes": "xz"},
+        solids.DistanceLoop: {**pair, "length": 1.0},
+        solids.Mechanism: {
+            "bodies": (arm, tip),
+            "loops": (),
+            "elements": (solids.JointMotors("arm"),),
+            "gravity": (0.0, 0.0, -9.81),
+            "independent": ("arm", "tip"),
+        },
+        Platform: _fields(platform),
+        ProgressiveRope: {"axial": 1.0, "bending": 1.0},
+        RopeRobot: {
+            "roots": [[-1.0, 0.0], [1.0, 0.0]],
+            "length": 1.0,
+            "line_density": 0.03,
+            "EA": 4e4,
+            "EI": 0.01,
+            "axial_time": 2e-3,
+            "bending_time": 0.05,
+            "root_stiffness": 1.0,
+            "root_angle": 0.0,
+            "platform": platform,
+            "law": ProgressiveRope(),
+            "count": 4,
+            "gravity": 9.81,
+        },
         Oscillator: {"mass": 1.0, "stiffness": 1.0, "damping": 0.0},
         Pendulum: {"mass": 1.0, "length": 1.0, "gravity": 9.81},
         Bars: _fields(neck.bars),
@@ -245,15 +295,10 @@ def _fields(module) -> dict[str, Any]:
     return {f.name: getattr(module, f.name) for f in dataclasses.fields(module) if f.init}
 
 
-#: where junk is what may be given: text that names something, missing samples, any start
-_TAKEN = {
-    ("Recording", "values"),
-    ("Parameter", "name"),
-    ("State", "q"),
-    ("State", "v"),
-    ("Experiment", "state0"),
-    ("Experiment", "control"),
-}
+#: where junk may be given: missing samples, the state of any machine
+_TAKEN = {("Recording", "values"), ("State", "q"), ("State", "v")}
+#: where text is a name
+_NAMES = {"name", "parent", "joints", "first", "second", "predecessor", "successor"}
 
 
 @dataclasses.dataclass
@@ -313,11 +358,11 @@ class Cases:
         field = self.pick(good)
         name, value, junk = self.value()
         must_fail = junk and (kind.__name__, field) not in _TAKEN
-        machine = name == "oscillator" and field in ("system", "machine")
-        # motions are of any shape
-        machine = machine or (issubclass(kind, Reference) and name == "five axes")
+        good_here = name == "oscillator" and field in ("system", "machine")
+        good_here |= name == "text" and field in _NAMES
+        good_here |= name == "five axes" and issubclass(kind, Reference)  # of any shape
         label = f"{kind.__name__}({field}={name})"
-        return Case(label, lambda: kind(**{**good, field: value}), must_fail and not machine)
+        return Case(label, lambda: kind(**{**good, field: value}), must_fail and not good_here)
 
     def option(self) -> Case:
         """Of a run that is compiled once."""

@@ -83,9 +83,16 @@ class _Setting(_Declared):
 
 class _Names(_Declared):
     def convert(self, x):
-        listed = isinstance(x, (tuple, list)) and all(isinstance(name, str) for name in x)
-        require(listed, self.name, x, "a tuple of names")
+        x = (x,) if isinstance(x, str) else x
+        listed = isinstance(x, (tuple, list)) and all(isinstance(n, str) and n for n in x)
+        require(listed, self.name, x, "a name or a tuple of names")
         return tuple(x)
+
+
+class _Name(_Declared):
+    def convert(self, x):
+        require(isinstance(x, str) and x != "", self.name, x, "a name")
+        return x
 
 
 class _Flag(_Declared):
@@ -112,8 +119,13 @@ def setting_field(**kwargs) -> Any:
 
 
 def names_field(**kwargs) -> Any:
-    """A static field for a tuple of names."""
+    """A static field for a tuple of names, which one name gives too."""
     return declared_field(_Names(False), static=True, **kwargs)
+
+
+def name_field(**kwargs) -> Any:
+    """A static field for a name."""
+    return declared_field(_Name(False), static=True, **kwargs)
 
 
 def flag_field(**kwargs) -> Any:

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_shape
-from ..._precision import float_field
+from ..._checks import known_values, require, require_finite, require_instance, require_shape
+from ..._fields import name_field, part_field
+from ..._precision import as_float_array, float_field
 from .joints import Fixed, Joint
 from .solids import Solid
 
@@ -22,15 +23,17 @@ class Body(eqx.Module):
     are what the body is made of, in its own axes, none for a massless body. `start` and
     `start_rate` are coordinates and velocities of the joint in the default state."""
 
-    name: str = eqx.field(static=True)
-    joint: Joint = eqx.field(default_factory=Fixed)
-    parent: str = eqx.field(static=True, default=WORLD)
+    name: str = name_field()
+    joint: Joint = part_field(default_factory=Fixed)
+    parent: str = name_field(default=WORLD)
     at: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     turned: Float[Array, "3 3"] = float_field(default=((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0)))
     solids: tuple[Solid, ...] = eqx.field(converter=lambda s: _solids(s), default=())
-    start: Float[Array, " n_q"] | None = eqx.field(converter=lambda x: _optional(x), default=None)
+    start: Float[Array, " n_q"] | None = eqx.field(
+        converter=lambda x: _optional(x, "start"), default=None
+    )
     start_rate: Float[Array, " n_v"] | None = eqx.field(
-        converter=lambda x: _optional(x), default=None
+        converter=lambda x: _optional(x, "start_rate"), default=None
     )
 
     def __check_init__(self):
@@ -38,7 +41,6 @@ class Body(eqx.Module):
         require(
             bool(self.name) and self.name != WORLD, "name", repr(self.name), "a name of its own"
         )
-        require(isinstance(self.joint, Joint), where + "joint", self.joint, "a Joint")
         require_shape(where + "at", self.at, (3,))
         require_shape(where + "turned", self.turned, (3, 3))
         R = known_values(self.turned)
@@ -50,6 +52,7 @@ class Body(eqx.Module):
             value = getattr(self, name)
             if value is not None:
                 require_shape(where + name, value, (len(getattr(self.joint, names)),))
+                require_finite(where + name, value)
 
     def inertia(self) -> Solid:
         """All solids as one."""
@@ -68,12 +71,18 @@ def _solids(given) -> tuple[Solid, ...]:
     if isinstance(given, Solid):
         return (given,)
     if isinstance(given, Sequence):
-        return tuple(given)
-    return given
+        given = tuple(given)
+        for solid in given:
+            if type(solid) is not object:  # a placeholder of a transformation
+                require_instance("solids", solid, Solid)
+        return given
+    if type(given) is not object:
+        require_instance("solids", given, Solid, tuple)
+    return given  # pyright: ignore[reportReturnType]
 
 
-def _optional(x):
+def _optional(x, name: str):
     if x is None or type(x) is object:
         return x
-    x = jnp.asarray(x, float)
+    x = as_float_array(x, name)
     return x[None] if x.ndim == 0 else x

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import require, require_positive, require_shape
+from ..._fields import name_field, names_field
 from ..._precision import float_field
 from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_unit
@@ -108,7 +109,7 @@ def spread(index, size: int, values):
 class JointMotors(_InJoints):
     """Inputs: torques [N m] (forces [N] on sliders) on joint coordinates."""
 
-    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    joints: tuple[str, ...] = names_field()
 
     @property
     def input_names(self):
@@ -121,7 +122,7 @@ class JointMotors(_InJoints):
 class JointLoads(_InJoints):
     """Constant torques [N m] (forces [N] on sliders), each (k,) or one for all."""
 
-    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    joints: tuple[str, ...] = names_field()
     torque: Float[Array, " k"] = float_field()
     numbers = ("torque",)
 
@@ -132,7 +133,7 @@ class JointLoads(_InJoints):
 class JointSprings(_InJoints):
     """`-stiffness (q - rest) - damping dq/dt` in joint coordinates, each (k,) or one for all."""
 
-    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    joints: tuple[str, ...] = names_field()
     stiffness: Float[Array, " k"] = float_field(default=0.0)
     rest: Float[Array, " k"] = float_field(default=0.0)
     damping: Float[Array, " k"] = float_field(default=0.0)
@@ -150,10 +151,14 @@ class JointSprings(_InJoints):
 class JointFriction(_InJoints):
     """Dry friction `-torque tanh(rate/width)`: of full size at rates well above `width`."""
 
-    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    joints: tuple[str, ...] = names_field()
     torque: Float[Array, " k"] = float_field()
     width: Float[Array, " k"] = float_field(default=1e-2)
     numbers = ("torque", "width")
+
+    def __check_init__(self):
+        require_positive("width", self.width)
+        require_positive("torque", self.torque, zero_allowed=True)
 
     def effort(self, at, u):
         _, v = self.at_joints(at)
@@ -164,7 +169,7 @@ class JointLimits(_InJoints):
     """Stops at `low` and `high`: springs of a `stiffness` that only push, rounded over a `width`
     (in coordinate units), with `damping` where they push."""
 
-    joints: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    joints: tuple[str, ...] = names_field()
     low: Float[Array, " k"] = float_field()
     high: Float[Array, " k"] = float_field()
     stiffness: Float[Array, " k"] = float_field()
@@ -192,8 +197,8 @@ class PointSpring(Element):
     """A spring and damper along the line between two points: `stiffness` [N/m], `rest_length` [m],
     `damping` [N s/m]; it pulls and pushes."""
 
-    first: str = eqx.field(static=True)
-    second: str = eqx.field(static=True)
+    first: str = name_field()
+    second: str = name_field()
     point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     second_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     stiffness: Float[Array, ""] = float_field(default=0.0)

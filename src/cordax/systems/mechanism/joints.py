@@ -238,7 +238,7 @@ def _axis(axis):
         return as_float_array(np.eye(3)["xyz".index(axis)])
     if type(axis) is object:  # a placeholder of a transformation
         return axis
-    axis = as_float_array(axis)
+    axis = as_float_array(axis, "axis")
     known = known_values(axis)
     if known is not None and known.shape == (3,) and np.linalg.norm(known) > 0:
         return axis / jnp.linalg.norm(axis)

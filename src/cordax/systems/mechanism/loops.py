@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape
+from ..._checks import require, require_positive, require_rotation, require_shape
+from ..._fields import name_field, names_field
 from ..._precision import as_float_array, float_field
 from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms
@@ -71,8 +72,8 @@ class SphericalLoop(_Pair):
     """A point of one body is a point of the other [m]: `Phi = x_successor - x_predecessor` along
     the world `axes` named (a pin between bodies of a plane mechanism needs two of them)."""
 
-    predecessor: str = eqx.field(static=True)
-    successor: str = eqx.field(static=True)
+    predecessor: str = name_field()
+    successor: str = name_field()
     point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     axes: str = eqx.field(static=True, default="xyz")
@@ -80,7 +81,7 @@ class SphericalLoop(_Pair):
     def __check_init__(self):
         require_shape("point", self.point, (3,))
         require_shape("successor_point", self.successor_point, (3,))
-        ok = len(self.axes) > 0 and set(self.axes) <= set("xyz")
+        ok = isinstance(self.axes, str) and self.axes != "" and set(self.axes) <= set("xyz")
         require(ok, "axes", repr(self.axes), "letters of 'xyz'")
 
     @property
@@ -99,19 +100,19 @@ class FrameLoop(_Pair):
     "rz" about them. All six are a weld, without "rz" a hinge about z, without "z" a slider along z,
     without both a cylindrical joint."""
 
-    predecessor: str = eqx.field(static=True)
-    successor: str = eqx.field(static=True)
+    predecessor: str = name_field()
+    successor: str = name_field()
     point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     turned: Float[Array, "3 3"] = float_field(default=_EYE)
     successor_turned: Float[Array, "3 3"] = float_field(default=_EYE)
-    rows: tuple[str, ...] = eqx.field(static=True, default=("x", "y", "z", "rx", "ry"))
+    rows: tuple[str, ...] = names_field(default=("x", "y", "z", "rx", "ry"))
 
     def __check_init__(self):
         for name in ("point", "successor_point"):
             require_shape(name, getattr(self, name), (3,))
         for name in ("turned", "successor_turned"):
-            require_shape(name, getattr(self, name), (3, 3))
+            require_rotation(name, getattr(self, name))
         ok = len(self.rows) > 0 and set(self.rows) <= {"x", "y", "z", "rx", "ry", "rz"}
         require(ok, "rows", self.rows, "some of 'x', 'y', 'z', 'rx', 'ry', 'rz'")
 
@@ -133,8 +134,8 @@ class FrameLoop(_Pair):
 class DistanceLoop(_Pair):
     """A massless bar of a `length` [m] between two points: `Phi = (d^2 - L^2)/(2 L)`."""
 
-    predecessor: str = eqx.field(static=True)
-    successor: str = eqx.field(static=True)
+    predecessor: str = name_field()
+    successor: str = name_field()
     length: Float[Array, ""] = float_field()
     point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import require, require_shape
+from ..._fields import names_field, part_field
 from ..._precision import float_field
 from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms
@@ -48,18 +49,14 @@ class Mechanism(System):
     bodies) as long as the loops hold what has no mass. `independent` names the coordinates that
     `IndependentCoordinates` integrates."""
 
-    bodies: tuple[Body, ...] = eqx.field(converter=tuple)
-    loops: tuple[Loop, ...] = eqx.field(converter=tuple, default=())
-    elements: tuple[Element, ...] = eqx.field(converter=tuple, default=())
+    bodies: tuple[Body, ...] = part_field()
+    loops: tuple[Loop, ...] = part_field(default=())
+    elements: tuple[Element, ...] = part_field(default=())
     gravity: Float[Array, " 3"] = float_field(default=(0.0, 0.0, -9.81))
-    independent: tuple[str, ...] = eqx.field(static=True, converter=tuple, default=())
+    independent: tuple[str, ...] = names_field(default=())
     constants: Constants | None = None
 
     def __check_init__(self):
-        for name, kind in (("bodies", Body), ("loops", Loop), ("elements", Element)):
-            for part in getattr(self, name):
-                if not isinstance(part, kind) and type(part) is not object:
-                    require(False, name, type(part).__name__, f"a {kind.__name__}")
         require_shape("gravity", self.gravity, (3,))
         tree = self.tree  # raises where bodies do not form one
         tree.scalars(self.independent, "independent")

@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import require, require_positive, require_shape
+from ..._fields import names_field
 from ..._precision import float_field
-from .elements import Effort, Element, Instant, as_names, spread
+from .elements import Effort, Element, Instant, spread
 from .involute import CableState, Involute, RigidInvolute
 from .tree import Tree
 
@@ -32,7 +32,7 @@ class WoundCables(Element):
     unstretched length varies while the cable winds, the law is not conservative; what balances is
     `d(T + V)/dt = sum u theta' - sum F du/dt`."""
 
-    cables: tuple[str, ...] = eqx.field(static=True, converter=as_names)
+    cables: tuple[str, ...] = names_field()
     modulus: Float[Array, " n"] = float_field()
     viscosity: Float[Array, " n"] = float_field()
     area: Float[Array, " n"] = float_field()

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_positive
+from ..._checks import require_one_or_each, require_positive
 from ..._precision import float_field
 
 
@@ -57,8 +57,9 @@ class ProgressiveRope(RopeLaw):
     bending: Float[Array, "..."] = float_field(default=0.0)
 
     def __check_init__(self):
-        require_positive("axial", self.axial, zero_allowed=True)
-        require_positive("bending", self.bending, zero_allowed=True)
+        for name in ("axial", "bending"):
+            require_one_or_each(name, getattr(self, name))
+            require_positive(name, getattr(self, name), zero_allowed=True)
 
     def axial_energy(self, EA, strain):
         square = strain**2

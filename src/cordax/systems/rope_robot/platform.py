@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_positive
+from ..._checks import require_axes, require_positive, require_shape
 from ..._precision import float_field
 from ...math.trigonometry import sincos
 
@@ -23,6 +23,9 @@ class Platform(eqx.Module):
     def __check_init__(self):
         require_positive("platform.mass", self.mass)
         require_positive("platform.inertia", self.inertia)
+        require_positive("platform.size", self.size, zero_allowed=True)
+        require_axes("platform.attachments", self.attachments, 2, "shape (m, 2)")
+        require_shape("platform.attachments", self.attachments, (self.attachments.shape[0], 2))
 
     @classmethod
     def plate(cls, mass, size, attachments) -> "Platform":

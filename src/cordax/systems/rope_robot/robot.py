@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import known_values, require, require_finite, require_positive, require_shape
+from ..._fields import count_field, part_field
 from ..._precision import as_float_array, float_field
 from ...math.materialise import materialise
 from ...mechanics import Scene, State, System
 from ...mechanics.constraints import ConstraintTerms
-from ...mechanics.motion import Reference, as_reference
+from ...mechanics.motion import Reference, reference_field
 from . import ends, forward, inverse
 from .hanging import arcs
 from .laws import LinearRope, RopeLaw
@@ -55,20 +56,16 @@ class RopeRobot(System):
     bending_time: Float[Array, "..."] = float_field(default=0.05)
     root_stiffness: Float[Array, "..."] = float_field(default=1.0)
     root_angle: Float[Array, "..."] = float_field(default=0.0)
-    platform: Platform | None = None
-    end_point: Reference | None = eqx.field(
-        default=None, converter=lambda x: x if x is None else as_reference(x)
-    )
-    law: RopeLaw = eqx.field(default_factory=LinearRope)
-    count: int = eqx.field(static=True, default=20)
+    platform: Platform | None = part_field(default=None)
+    end_point: Reference | None = reference_field(default=None)
+    law: RopeLaw = part_field(default_factory=LinearRope)
+    count: int = count_field(default=20)
     gravity: Float[Array, ""] = float_field(default=9.81)
 
     default_integrator = "linearly_implicit_euler"
     default_dt = 1e-3
 
     def __check_init__(self):
-        whole = isinstance(self.count, int) and self.count >= 1
-        require(whole, "count", self.count, "a whole number of segments >= 1")
         ok = len(getattr(self.roots, "shape", (1, 2))) == 2
         require(ok, "roots", f"shape {getattr(self.roots, 'shape', None)}", "shape (m, 2)")
         m = self.n_ropes
