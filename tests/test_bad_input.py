@@ -6,10 +6,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Float
 
 import cordax
-from cordax import RESULTS, Baumgarte, GeneralisedAlpha, ImplicitMidpoint, Projected, Unilateral
-from cordax._checks import require_rotation
+from cordax import (
+    RESULTS,
+    Baumgarte,
+    Dynamics,
+    GeneralisedAlpha,
+    ImplicitMidpoint,
+    Projected,
+    System,
+    Unilateral,
+    float_field,
+)
+from cordax._checks import require_positive, require_rotation, require_shape
 from cordax._recheck import recheck
 from cordax.control import PID, ComputedTorque, Pulses, RaisedCosine
 from cordax.systems import (
@@ -208,3 +219,23 @@ def test_rotations_to_single_precision():
     require_rotation("R", jnp.asarray(turned, jnp.float32))
     with pytest.raises(ValueError, match="R: got"):
         require_rotation("R", turned + 1e-3)
+
+
+class _Springs(eqx.Module):
+    stiffness: Float[Array, ""] = float_field()
+
+    def __check_init__(self):
+        require_shape("stiffness", self.stiffness, ())
+        require_positive("stiffness", self.stiffness)
+
+
+class _Row(System):
+    springs: _Springs
+
+
+def test_parts_that_are_stacked_pass():
+    """Equal parts as one module with a leading axis, as `eqx.filter_vmap` makes them."""
+    many = lambda k: _Row(eqx.filter_vmap(_Springs)(jnp.asarray(k)))
+    assert recheck(Dynamics(many([1.0, 2.0]), cordax.Minimal())) is True
+    with pytest.raises(ValueError, match=r"_Springs: got .*nan.*, expected finite values"):
+        recheck(Dynamics(many([1.0, jnp.nan]), cordax.Minimal()))

@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from ._checks import hidden_checks, require_finite, require_shape
@@ -19,7 +20,7 @@ def recheck(*parts) -> Any:
     """
     with hidden_checks() as hidden:
         for part in parts:
-            _walk(part, hidden)
+            _walk(part, hidden, 0)
     return jnp.all(jnp.stack(hidden)) if hidden else True
 
 
@@ -27,27 +28,51 @@ def recheck(*parts) -> Any:
 _passed: Any = weakref.WeakValueDictionary()
 
 
-def _walk(part, hidden: list) -> None:
+def _walk(part, hidden: list, depth: int) -> None:
     if isinstance(part, (tuple, list)):
         for x in part:
-            _walk(x, hidden)
+            _walk(x, hidden, depth)
         return
     if not isinstance(part, eqx.Module) or _passed.get(id(part)) is part:
         return
     noted = len(hidden)
-    numbers, others, checks = _contents(type(part))
-    for name, converter in numbers:
-        x = getattr(part, name)
-        if x is not None and converter.checked:
-            if converter.shape is not None:
-                require_shape(name, x, converter.shape)
-            require_finite(name, x)
-    for name in others:
-        _walk(getattr(part, name, None), hidden)
-    for check in checks:
-        check(part)
+    if depth > 1 and _is_stacked(part):  # what runs, and its machine, are single ones
+        _require_finite(part)
+    else:
+        numbers, others, checks = _contents(type(part))
+        for name, converter in numbers:
+            x = getattr(part, name)
+            if x is not None and converter.checked:
+                if converter.shape is not None:
+                    require_shape(name, x, converter.shape)
+                require_finite(name, x)
+        for name in others:
+            _walk(getattr(part, name, None), hidden, depth + 1)
+        for check in checks:
+            check(part)
     if len(hidden) == noted:
         _passed[id(part)] = part
+
+
+def _is_stacked(part) -> bool:
+    """Whether a module stands for many, each of its arrays with one axis more than it was declared
+    with, as machines do with equal parts; its checks are those of a single one."""
+    if isinstance(part, (tuple, list)):
+        return any(map(_is_stacked, part))
+    if not isinstance(part, eqx.Module):
+        return False
+    numbers, others, _ = _contents(type(part))
+    for name, converter in numbers:
+        axes = getattr(getattr(part, name), "ndim", 0)
+        if converter.shape is not None and axes > len(converter.shape):
+            return True
+    return any(_is_stacked(getattr(part, name, None)) for name in others)
+
+
+def _require_finite(part) -> None:
+    for x in jax.tree.leaves(part):
+        if eqx.is_inexact_array(x):
+            require_finite(type(part).__name__, x)
 
 
 @functools.cache

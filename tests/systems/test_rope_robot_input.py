@@ -13,7 +13,7 @@ ROOT = [[0.0, 0.0]]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"count": 0}, "count: got 0, expected a whole number of segments >= 1"),
+        ({"count": 0}, "count: got 0, expected a whole number >= 1"),
         ({"count": 2.5}, "count: got 2.5"),
         ({"length": 0.0}, "length: got 0.0, expected finite values > 0"),
         ({"length": [1.0, 2.0]}, "length: got shape"),
