@@ -29,6 +29,35 @@ def best(function, *, repeats: int = 30, budget: float = 2.0) -> float:
     return least
 
 
+def processor(function, *, repeats: int = 200) -> float:
+    """Processor seconds per call of this process, the minimum over repeats: less disturbed by
+    others than time that passes."""
+    jax.block_until_ready(function())
+    least = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        jax.block_until_ready(function())
+        least = min(least, time.process_time() - start)
+    return least
+
+
+def recorded(module, *names: str):
+    """A list that fills with calls of these functions of `module`, to be repeated, and what ends
+    that."""
+    calls, originals = [], {name: getattr(module, name) for name in names}
+
+    def recording(function):
+        def call(*args):
+            calls.append(lambda: function(*args))
+            return function(*args)
+
+        return call
+
+    for name, function in originals.items():
+        setattr(module, name, recording(function))
+    return calls, lambda: [setattr(module, name, f) for name, f in originals.items()]
+
+
 def compiled(function, *args):
     """A function of no arguments running `function(*args)` compiled, and trace and compile
     seconds, and how many of its loops are not compiled into one function."""

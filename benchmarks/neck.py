@@ -1,8 +1,8 @@
 """Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--figure
 error_time.png]`.
 
-Prints one JSON object. Parts: step, hoist, motion, start, gradient, batch, precision (default:
-all).
+Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, batch, precision
+(default: all).
 Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
 is built where a compiler is."""
 
@@ -20,6 +20,7 @@ import jax.numpy as jnp  # noqa: E402
 import measure  # noqa: E402
 import numpy as np  # noqa: E402
 
+from cordax import engine  # noqa: E402
 from cordax.control import ComputedTorque, RaisedCosine  # noqa: E402
 from cordax.systems import Neck  # noqa: E402
 
@@ -73,6 +74,23 @@ def motion() -> dict:
         "simulated_per_wall": round(6.3 / seconds),
         "paper_s": 22,
     }
+
+
+def overhead() -> dict:
+    """Process time of a call with one step, and of the compiled functions within it."""
+    neck, control, start = controlled()
+    options = {"dt": 2e-3, "duration": 2e-3}
+    calls = {
+        "state_and_control": lambda: cordax.simulate(neck, start, control=control, **options).q,
+        "defaults": lambda: cordax.simulate(neck, **options).q,
+    }
+    out = {name: round(measure.processor(call) * 1e3, 3) for name, call in calls.items()}
+    inside, undo = measure.recorded(engine, "_compiled_start", "_compiled_blocks")
+    calls["state_and_control"]()
+    undo()
+    out["compiled"] = round(sum(measure.processor(call) for call in inside) * 1e3, 3)
+    out["around"] = round(out["state_and_control"] - out["compiled"], 3)
+    return {f"{name}_ms": value for name, value in out.items()}
 
 
 _FIRST_CALL = """
@@ -219,7 +237,7 @@ def _plot_precision(rows: list[dict], path: str) -> None:
 
 def main() -> None:
     parts = {"step": step, "hoist": hoist, "motion": motion, "start": start, "gradient": gradient}
-    parts |= {"batch": batch}
+    parts |= {"batch": batch, "overhead": overhead}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help="one or more of those above")
     parser.add_argument("--figure", help="write the error-against-time plot here")

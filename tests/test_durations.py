@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import State, engine, simulate
+from cordax import State, engine, simulate, stored
 from cordax.control import PID, Sinusoid
 from cordax.systems import Oscillator
 from hung_ball import Ball
@@ -90,3 +90,53 @@ def test_failures_in_a_later_piece(monkeypatch):
     assert np.all(run.q[good:] == run.q[good - 1])
     far = int(np.argmax(np.abs(run.q[:, 0]) > 1.5))
     assert float(run.warnings["far"]) == pytest.approx(0.1 * far)
+
+
+def test_many_runs_of_one_length(monkeypatch, compilations):
+    """Their rows are taken by a compiled function, the same rows; the last result stays."""
+    monkeypatch.setattr(stored, "_OFTEN", 2)
+    go = lambda q: simulate(Oscillator(), State([q], [0.0]), dt=0.01, duration=0.07)
+    runs = [go(float(i)) for i in range(5)]
+    assert any("first_rows" in name for name in compilations)
+    for i, run in enumerate(runs):
+        assert run.q.shape == (8, 1) and float(run.q[0, 0]) == i
+        np.testing.assert_allclose(run.q - i, (runs[0].q + i * (runs[1].q - runs[0].q)) - i)
+
+
+def test_what_is_remembered_follows_the_call():
+    """Machines, settings and states of other calls do not leak into one."""
+    machine, start = Oscillator(), State([0.3], [0.0])
+    go = lambda m=machine, s=start, **o: simulate(m, s, **{"dt": 0.01, "duration": 0.1} | o)
+    first = go()
+    assert go().q.tolist() == first.q.tolist()
+    assert go(integrator="explicit_euler").q.tolist() != first.q.tolist()
+    assert go(dt=0.02).t.shape == (6,)
+    assert go(save_every=5).t.shape == (3,)
+    push = np.array([5.0])
+    pushed = go(control=push).q
+    push[:] = 0.0  # a mutable array is read anew
+    assert go(control=push).q.tolist() == first.q.tolist() != pushed.tolist()
+    with pytest.raises(ValueError, match=r"state0.q: got shape \(2,\)"):
+        go(s=State([0.3, 0.0], [0.0]))
+    with pytest.raises(ValueError, match=r"state0.v"):
+        go(s=State([0.3], [jnp.nan]))
+    inside = jax.jit(lambda: go(s=None).q)()  # made first where its numbers are hidden
+    np.testing.assert_allclose(inside, go(s=None).q, rtol=1e-14)
+    np.testing.assert_allclose(jax.jit(lambda: go().q)(), first.q, rtol=1e-14)
+    slope = jax.grad(lambda x: go(s=State(x, jnp.zeros(1))).q[-1, 0])(jnp.array([0.3]))
+    assert np.isfinite(slope[0]) and slope[0] != 0.0
+
+
+@pytest.mark.parametrize("accuracy", [None, 1e-6])
+def test_functions_that_refer_to_traced_numbers(accuracy):
+    """A controller or a machine of functions hides them from a look at its leaves."""
+
+    def end(p):
+        push = lambda t, state: p * jnp.ones(1)
+        options = {"dt": 0.01, "duration": 0.05, "control": push, "accuracy": accuracy}
+        return simulate(Oscillator(), **options).q[-1, 0]
+
+    slope = float(jax.grad(end)(2.0))
+    assert slope == pytest.approx(float(end(3.0) - end(2.0)), rel=1e-6)
+    assert jax.jit(jax.grad(end))(2.0) == pytest.approx(slope, rel=1e-9)
+    np.testing.assert_allclose(jax.vmap(end)(jnp.arange(2.0)), [end(0.0), end(1.0)], rtol=1e-12)

@@ -8,7 +8,7 @@ import pytest
 import cordax
 from cordax import State, simulate
 from cordax.control import PID, Sinusoid
-from cordax.simulate import _formulation
+from cordax.prepare import _formulation
 from cordax.systems import Oscillator, Pendulum
 from hung_ball import Ball
 from machines import Bead

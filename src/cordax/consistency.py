@@ -1,10 +1,12 @@
 """States that satisfy the constraints of a machine."""
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ._checks import known_values, require_finite, require_instance, require_shape
+from ._checks import known_values, require, require_finite, require_instance, require_shape
 from ._precision import as_float_array
 from ._recheck import recheck
 from .mechanics import State, System
@@ -43,33 +45,47 @@ def _project(system: System, state: State, t) -> State:
     return State(q, velocity_on_constraints(system, t, q, state.v)[0])
 
 
-@eqx.filter_jit
-def _errors(system: System, state: State, t, one_sided: bool):
+class Look(NamedTuple):
+    """What is found in a state: whether the machine is valid there, |Phi| and |dPhi/dt|."""
+
+    valid: Any
+    phi: Any
+    rate: Any
+
+
+def look(system: System, state: State, t, one_sided: bool) -> Look:
+    """With `one_sided`, cables may be slack."""
+    valid = jnp.all(jnp.asarray(system.valid(t, state.q, state.v)))
     if system.n_constraints == 0:
-        return jnp.zeros(1), jnp.zeros(1)
+        return Look(valid, jnp.zeros(1), jnp.zeros(1))
     phi, _, rate, _ = system.constraint_terms(t, state.q, state.v)
     if not one_sided:
-        return jnp.abs(phi), jnp.abs(rate)
+        return Look(valid, jnp.abs(phi), jnp.abs(rate))
     # rows that can let go may be open, or opening
     may_open = jnp.asarray(system.one_sided)
     taut = ~may_open | (phi > -POSITION_TOLERANCE)
     inward = jnp.where(may_open, jnp.maximum(phi, 0.0), jnp.abs(phi))
-    return inward, jnp.where(taut, jnp.where(may_open, jnp.maximum(rate, 0.0), jnp.abs(rate)), 0.0)
+    opening = jnp.where(may_open, jnp.maximum(rate, 0.0), jnp.abs(rate))
+    return Look(valid, inward, jnp.where(taut, opening, 0.0))
 
 
-def check_start(system: System, state: State, t, *, one_sided: bool = False) -> None:
-    """Raise where a state to start from violates the constraints, saying by how much and how to
-    mend it; with `one_sided`, cables may be slack. Cannot see values inside of `jit`."""
-    if system.n_constraints == 0 or known_values(state.q) is None or known_values(t) is None:
-        return
-    errors = [known_values(x) for x in _errors(system, state, t, one_sided)]
-    if any(e is None for e in errors):  # the machine's numbers are being traced
+look_compiled = eqx.filter_jit(look)
+
+
+def check_start(system: System, state: State, t, found: Look, *, joined: bool = False) -> None:
+    """Raise where a state to start from is not valid or violates the constraints, saying by how
+    much and how to mend it. Cannot see values inside of `jit`; `joined`: constraints are new and
+    not looked at."""
+    valid, *errors = (known_values(x) for x in found)
+    if valid is not None and not valid:
+        outside = "a state outside of the model"
+        require(False, "state0", outside, system.expected(t, state.q, state.v))
+    if joined:
         return
     for error, tolerance, what in zip(
         errors, (POSITION_TOLERANCE, RATE_TOLERANCE), ("Phi", "dPhi/dt"), strict=True
     ):
-        assert error is not None
-        if not np.max(error) <= tolerance:
+        if error is not None and not np.max(error) <= tolerance:
             raise ValueError(
                 "state0: got a state that violates the constraints, "
                 f"|{what}| = {np.max(error):.3g} in row {int(np.argmax(error))}, "

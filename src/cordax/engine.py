@@ -1,6 +1,7 @@
 """The compiled part of a simulation: the time loop and how it ends."""
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import diffrax
@@ -11,13 +12,13 @@ import numpy as np
 from jax.core import Tracer
 
 from ._checks import require, require_shape
-from ._precision import as_float_array
 from ._results import GOOD, RESULTS, Code, code_unless, first_code
+from .consistency import check_start, look, look_compiled
 from .formulations import Dynamics
-from .integrators import Diffrax, Integrator
+from .integrators import Adaptive, Diffrax, Integrator
 from .loops import counted, each, loop
 from .math.shield import close, shield
-from .mechanics import Controller, State
+from .mechanics import Controller, State, System
 from .mechanics.shapes import check_shapes
 from .stored import pieces_together, stored_trajectory
 
@@ -39,6 +40,14 @@ class Run(eqx.Module):
         """The same with what is constant along the run computed once."""
         both = self.dynamics.system.prepare(), self.controller.prepare()
         return eqx.tree_at(lambda run: (run.dynamics.system, run.controller), self, both)
+
+    def reversible(self) -> "Run":
+        """The same for numbers that some transformation hides."""
+        if self.adjoint == "forward" or not isinstance(self.integrator, Adaptive):
+            return self
+        return dataclasses.replace(
+            self, integrator=dataclasses.replace(self.integrator, reverse=True)
+        )
 
     def control(self, t, state, memory):
         """Inputs, memory and code of the controller."""
@@ -322,15 +331,40 @@ def _integrate_diffrax(run: Run, state, status, t0, dt, n_saves: int):
 CAPACITY = 2048
 
 
-def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
+def advance(run: Run, state, memory, status, t0, dt, n_saves, progress, *, joined=False):
     """One phase of `n_saves` blocks of steps. Outside of JAX's transformations in pieces of a fixed
     size, so that no duration compiles anew; a progress bar moves from piece to piece, as the
-    compiled loop itself never calls back."""
-    time, step = as_float_array(t0), as_float_array(dt)
-    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((run, state, memory, status)))
-    run = dataclasses.replace(run, traced=traced)
-    if traced or isinstance(run.integrator, Diffrax):
-        return _integrate(run, state, memory, status, time, step, n_saves)
+    compiled loop itself never calls back. `joined`: constraints are new."""
+    given = state, memory, status
+    leaves, structure = jax.tree.flatten(run)
+    known = not any(isinstance(x, Tracer) for x in (*leaves, *jax.tree.leaves(given)))
+    time, step = (np.asarray(x, state.q.dtype) for x in (t0, dt))
+    if known and not isinstance(run.integrator, Diffrax):
+        found = _in_pieces(run, leaves, structure, given, time, step, n_saves, progress, joined)
+        if found is not None:
+            return found
+        run = run.reversible()
+    system, time, step = run.dynamics.system, jnp.asarray(time), jnp.asarray(step)
+    if (system.n_constraints or type(system).valid is not System.valid) and not _any_traced(
+        (system, state)
+    ):
+        looked = look_compiled(system, state, time, run.integrator.lets_go)
+        check_start(system, state, time, looked, joined=joined)
+    return _integrate(run, *given, time, step, n_saves)
+
+
+def _in_pieces(run: Run, leaves, structure, given, time, step, n_saves, progress, joined):
+    """None where it turns out that a function of the machine or of the controller refers to a
+    number of some transformation."""
+    is_array = tuple(isinstance(x, (jax.Array, np.ndarray)) for x in leaves)
+    others = tuple(None if a else x for a, x in zip(is_array, leaves, strict=True))
+    static = structure, is_array, others
+    arrays = [x for a, x in zip(is_array, leaves, strict=True) if a]
+    carry, looked = _compiled_start(static, arrays, *given, time, step)
+    if _any_traced(carry):
+        return None
+    system = run.dynamics.system
+    check_start(system, given[0], time, looked, joined=joined)
     if progress:
         from tqdm.auto import tqdm
 
@@ -338,12 +372,13 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
     else:
         bar = None
     per_piece = min(CAPACITY, -(-n_saves // 50)) if progress else CAPACITY
-    carry = _first_carry(run, state, memory, status, time, step)
     parts, counts = [], []
     for first in range(0, n_saves, per_piece):
         count = min(per_piece, n_saves - first)
-        numbers = np.asarray(first), time, step
-        part, carry = _piece(run, carry, *numbers, CAPACITY, np.asarray(count))
+        numbers = np.asarray(first), time, step, np.asarray(count)
+        part, carry = _compiled_blocks(static, CAPACITY, arrays, carry, *numbers)
+        if _any_traced((part, carry)):
+            return None
         parts.append(part)
         counts.append(count)
         if bar is not None:
@@ -351,11 +386,33 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress):
             bar.update(count * run.save_every)
     if bar is not None:
         bar.close()
-    return pieces_together(parts, counts), carry.state, carry.memory, carry.status
+    return pieces_together(parts, counts, system), carry.state, carry.memory, carry.status
 
 
-_first_carry = eqx.filter_jit(_start)
-_piece = eqx.filter_jit(_blocks)
+def _any_traced(tree) -> bool:
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
+
+
+# `jax.jit` on the bare arrays of a run: calling `eqx.filter_jit` takes as long as many a run.
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled_start(static, arrays, state, memory, status, t0, dt):
+    run = _untraced(static, arrays)
+    carry = _start(run, state, memory, status, t0, dt)
+    return carry, look(run.dynamics.system, state, t0, run.integrator.lets_go)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _compiled_blocks(static, capacity: int, arrays, carry, first, t0, dt, count):
+    part, carry = _blocks(_untraced(static, arrays), carry, first, t0, dt, capacity, count)
+    return dataclasses.replace(part, system=None), carry
+
+
+def _untraced(static, arrays) -> Run:
+    """The run with its arrays put back, without what derivatives would need."""
+    structure, is_array, others = static
+    arrays = iter(arrays)
+    leaves = [next(arrays) if a else x for a, x in zip(is_array, others, strict=True)]
+    return dataclasses.replace(jax.tree.unflatten(structure, leaves), traced=False)
 
 
 def _check_inputs(run: Run, state, memory, t) -> None:

@@ -1,38 +1,25 @@
 """From a machine and a state to a trajectory."""
 
-import functools
 import itertools
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ._checks import (
-    is_number,
-    known_values,
-    require,
-    require_known,
-    require_number,
-    require_whole,
-)
+from ._checks import is_number, require, require_known, require_number, require_whole
 from ._precision import as_float_array, warn_if_single
-from ._recheck import recheck
 from ._results import GOOD, RESULTS, Code
-from .consistency import check_start
-from .engine import Run, advance
+from .engine import advance
 from .experiment import Experiment
-from .formulations import BY_NAME as FORMULATIONS
-from .formulations import Dynamics, Formulation
-from .integrators import BY_NAME, Adaptive, Integrator
+from .formulations import Formulation
+from .integrators import Integrator
 from .loops import ADJOINTS
-from .mechanics import Controller, State, System, as_controller
-from .mechanics.state import require_state
+from .mechanics import State, System
+from .prepare import default_state, prepare
 from .stored import join
 from .trajectory import Trajectory
 
@@ -121,49 +108,34 @@ def simulate(
     dt = machine.default_dt if dt is None else dt
     _check_times(dt, save_every, phases, t0)
     require_known("adjoint", adjoint, ADJOINTS)
-    state = machine.default_state() if state0 is None else state0
+    state = default_state(machine) if state0 is None else state0
     require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
-    integrator = _resolve_integrator(integrator, machine)
-    if accuracy is not None:
-        traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((machine, state, control)))
-        integrator = Adaptive(integrator, accuracy, reverse=traced and adjoint != "forward")
-    given = formulation
-    _check_precision(machine, state)
-    warn_if_single(state.q.dtype, type(machine).__name__)
+    settings = {"accuracy": accuracy, "adjoint": adjoint, "save_every": save_every, "dt": dt}
 
-    parts, time, memory = [], t0, None
-    status = np.asarray(GOOD, np.int32), as_float_array(math.inf)
+    parts, time, memory, run = [], t0, None, None
+    status = np.asarray(GOOD, np.int32), np.asarray(math.inf, state.q.dtype)
     for number, (phase, end) in enumerate(phases):
         if not isinstance(phase, System):
             machine, state = _phase_start(phase, state)
         elif number > 0:
             machine = phase
-        formulation = _default_formulation(machine, integrator) if given is None else given
-        _check_state(machine, state, as_float_array(time))
-        if number == 0:
-            check_start(machine, state, as_float_array(time), one_sided=integrator.lets_go)
-        dynamics = Dynamics(machine, formulation)
-        formulation.check(machine)
-        integrator.check(dynamics)
-        _warn_if_too_fast(machine, integrator, dt)
-        controller = as_controller(control, machine, state.q.dtype)
-        memory = controller.init(state) if memory is None else memory
-        status = _refused_unless(recheck(dynamics, integrator, controller), status, time)
-        run = Run(
-            dynamics, integrator, controller, adjoint, save_every, _hold(controller, memory, dt)
+        run, memory, fit = prepare(
+            machine, state, integrator, formulation, control, memory=memory, **settings
         )
+        warn_if_single(state.q.dtype, type(machine).__name__)
+        status = _refused_unless(fit, status, time)
         if number > 0:
-            entered = formulation.enter(machine, as_float_array(time), state)
+            entered = run.dynamics.formulation.enter(machine, as_float_array(time), state)
             go = status[0] == GOOD  # a run that has failed does not move any more
             state = jax.tree.map(lambda new, old, go=go: jnp.where(go, new, old), entered, state)
         n_saves = round((end - time) / dt) // save_every
         part, state, memory, status = advance(
-            run, state, memory, status, time, dt, n_saves, progress
+            run, state, memory, status, time, dt, n_saves, progress, joined=number > 0
         )
         parts.append(part)
         time = end
     trajectory = parts[0] if len(parts) == 1 else join(parts)
-    return _raise_failure(trajectory, dt, integrator) if throw else trajectory
+    return _raise_failure(trajectory, dt, run.integrator) if throw and run else trajectory
 
 
 def _refused_unless(fit, status, time):
@@ -179,52 +151,6 @@ def _refused_unless(fit, status, time):
 def _refuse(given: dict) -> None:
     expected = "nothing beside an Experiment, which has it: change that with replace(...)"
     require(not given, ", ".join(given), "a value", expected)
-
-
-def _default_formulation(machine: System, integrator: Integrator) -> Formulation:
-    needed = integrator.solves_constraints == "needed"
-    if machine.n_constraints == 0:
-        name, numbers = "minimal", {}
-    elif machine.default_formulation is None or needed:
-        name, numbers = "index_3" if needed else "baumgarte", {}
-    elif isinstance(machine.default_formulation, str):
-        name, numbers = machine.default_formulation, {}
-    else:
-        name, numbers = machine.default_formulation
-    require_known("default_formulation", name, FORMULATIONS)
-    return _formulation(name, tuple(numbers.items()), bool(jax.config.jax_enable_x64))  # pyright: ignore
-
-
-@functools.cache
-def _formulation(name: str, numbers: tuple, x64: bool) -> Formulation:
-    """Made once per precision: making a module takes as long as a hundred steps. Not within a
-    trace, even if the first call comes from one: its numbers would belong to that trace."""
-    with jax.ensure_compile_time_eval():
-        return FORMULATIONS[name](**dict(numbers))
-
-
-#: omega dt above which no step of any method resolves a vibration
-UNRESOLVED = 2.0
-
-
-def _warn_if_too_fast(machine: System, integrator: Integrator, dt) -> None:
-    fed = integrator.feeds_undamped and machine.separable
-    frequency = machine.fastest_frequency() if integrator.explicit or fed else None
-    if frequency is not None and fed and frequency * dt > UNRESOLVED:
-        warnings.warn(
-            f"{type(integrator).__name__} feeds energy into undamped vibrations that the step does "
-            f"not resolve, and this {type(machine).__name__} has some: the fastest take "
-            f"{2.0 * math.pi / frequency:.3g} s, dt = {dt:g} s. Use GeneralisedAlpha",
-            stacklevel=3,
-        )
-    limit = integrator.oscillator_limit
-    if frequency is not None and frequency * dt > limit > 0:
-        warnings.warn(
-            f"dt = {dt:g} s is above the largest stable step of {type(integrator).__name__} for "
-            f"this {type(machine).__name__}, about {limit / frequency:.3g} s; take a smaller dt or "
-            "an A-stable integrator such as ImplicitMidpoint or GeneralisedAlpha",
-            stacklevel=3,
-        )
 
 
 def _phase_start(phase, state: State) -> tuple[System, State]:
@@ -298,69 +224,3 @@ def _check_times(dt, save_every, phases, t0) -> None:
             f"a divisor of the {round(steps)} steps",
         )
         start = end
-
-
-def _check_precision(system: System, state: State) -> None:
-    """One precision for the numbers of a machine, its state and what is computed from them."""
-    wanted = jnp.result_type(float)
-    leaves = jax.tree.leaves((system, state))
-    floats = (x.dtype for x in leaves if isinstance(x, jax.Array) and x.dtype.kind == "f")
-    other = next((dtype for dtype in floats if dtype != wanted), None)
-    require(
-        other is None,
-        type(system).__name__,
-        f"numbers or a state in {other}",
-        f"{wanted}, the present precision of JAX: call cordax.enable_x64() before making machines "
-        "and states",
-    )
-
-
-def _check_state(system: System, state: State, t) -> None:
-    require_state("state0", state, system)
-    if type(system).valid is not System.valid:
-        valid = known_values(_valid(system, state, t))
-        if valid is not None and not bool(np.all(valid)):
-            require(
-                False,
-                "state0",
-                "a state outside of the model",
-                system.expected(t, state.q, state.v),
-            )
-
-
-@eqx.filter_jit
-def _valid(system: System, state: State, t):
-    return jnp.asarray(system.valid(t, state.q, state.v))
-
-
-def _resolve_integrator(integrator, system: System) -> Integrator:
-    name = system.default_integrator if integrator is None else integrator
-    if isinstance(name, str):
-        require_known("integrator", name, BY_NAME)
-        return BY_NAME[name]()
-    require(
-        isinstance(name, Integrator),
-        "integrator",
-        name,
-        "an Integrator or one of " + ", ".join(BY_NAME),
-    )
-    return name
-
-
-def _hold(controller: Controller, memory, dt) -> int:
-    """How many steps a controller's output is held; 0 if it is evaluated in every stage."""
-    has_memory = len(jax.tree.leaves(memory)) > 0
-    if controller.period is None:
-        return 1 if has_memory else 0
-    period = known_values(controller.period)
-    require(
-        period is not None, "control.period", controller.period, "a number known outside of jit"
-    )
-    steps = float(period) / dt  # pyright: ignore
-    require(
-        abs(steps - round(steps)) < 1e-6 and round(steps) >= 1,
-        "control.period",
-        controller.period,
-        f"a whole number of steps of dt = {dt:g} s",
-    )
-    return round(steps)
