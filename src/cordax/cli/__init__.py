@@ -22,6 +22,9 @@ _COMMANDS = {
     "run tensegrity": _Command(
         "run_tensegrity", "run_tensegrity", "simulate a strut or a manipulator on wound cables"
     ),
+    "run rope-robot": _Command(
+        "run_rope_robot", "run_rope_robot", "simulate a platform on ropes that sag and buckle"
+    ),
     "reproduce neck": _Command(
         "reproduce", "reproduce_neck", "repeat the neck paper's experiments and judge its claims"
     ),

@@ -8,7 +8,14 @@ from .mechanism import Mechanism, single_strut, tensegrity_manipulator
 from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
 from .oscillator import Oscillator, Pendulum
 from .rod import Cylinder, End, Harness, Joint, Plane, PlasticFlow, Sphere, SplineRod
-from .rope_robot import LinearRope, Platform, ProgressiveRope, RopeLaw, RopeRobot
+from .rope_robot import (
+    LinearRope,
+    Platform,
+    ProgressiveRope,
+    RopeLaw,
+    RopeRobot,
+    two_rope_robot,
+)
 
 __all__ = [
     "Bars",
@@ -49,4 +56,5 @@ __all__ = [
     "box_inertia",
     "single_strut",
     "tensegrity_manipulator",
+    "two_rope_robot",
 ]

@@ -123,6 +123,11 @@ class RopeRobot(System):
         return tuple(f"force_{c}_{j + 1}" for j in range(self.n_ropes) for c in "xz")
 
     @property
+    def units(self):
+        forces = {"root_tension": "N", "end_force": "N", "force_x": "N", "force_z": "N"}
+        return forces | {"moment": "N m", "node": "m", "stretch": "m"}
+
+    @property
     def n_q(self):
         return 2 * self.count * self.n_ropes + (0 if self.platform is None else 3)
 
