@@ -28,7 +28,7 @@ def _wrapped(x):
     return Recipe(x) if callable(x) and not isinstance(x, eqx.Module) else x
 
 
-def _named(integrator):
+def _named(integrator) -> Any:
     if isinstance(integrator, str):
         require_known("integrator", integrator, BY_NAME)
         return BY_NAME[integrator]()
@@ -117,7 +117,8 @@ class Experiment(eqx.Module):
 
     def _turn(self, what: Any) -> Callable[[State], System]:
         if callable(what):
-            return lambda state: what(self.system, state)
+            turn: Any = what
+            return lambda state: turn(self.system, state)
         return getattr(self.system, what)
 
     def arguments(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Parameter(eqx.Module):
         if self.transform is not None:
             require_known(f"{self.name}: transform", self.transform, ("log", "linear"))
         if self.bounds is not None:
-            given = self.bounds if isinstance(self.bounds, tuple) else ()
+            given: Any = self.bounds if isinstance(self.bounds, tuple) else ()
             numbers = len(given) == 2 and all(is_number(x) and np.isfinite(x) for x in given)
             require(
                 numbers and given[0] < given[1],

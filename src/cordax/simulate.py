@@ -153,7 +153,7 @@ def _refuse(given: dict) -> None:
     require(not given, ", ".join(given), "a value", expected)
 
 
-def _phase_start(phase, state: State) -> tuple[System, State]:
+def _phase_start(phase, state: State) -> tuple[Any, Any]:
     made = phase(state)
     machine, state = made if isinstance(made, tuple) and len(made) == 2 else (made, state)
     ok = isinstance(machine, System) and isinstance(state, State)

@@ -47,7 +47,7 @@ def stored_trajectory(run, system, t, states, u, records, alarms, status, count=
     first = lambda b: jnp.where(jnp.any(b), t[jnp.argmax(b)], jnp.inf)
     if constrained:
         drifted = first((rows[4] > MAX_DRIFT) & (t_known < failure))
-        code, failure = _judge_constraints(dynamics, *last, drifted, code, failure)
+        code, failure = _judge_constraints(dynamics, last[0], last[1], drifted, code, failure)
         late = code == Code.CONSTRAINT_DRIFT
         best = jnp.where(late, jnp.maximum(jnp.sum(t_known < failure) - 1, 0), end - 1)
         good = jnp.minimum(jnp.arange(t.shape[0]), best)

@@ -1,6 +1,6 @@
 """Inverse dynamics of structures on nearly rigid cables, as a quadratic programme."""
 
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import equinox as eqx
 import jax
@@ -37,6 +37,14 @@ class CableStructure(Protocol):
 
     independent: tuple[str, ...]
 
+    @property
+    def n_u(self) -> int: ...
+    @property
+    def coordinate_names(self) -> tuple[str, ...]: ...
+    def prepare(self) -> Any: ...
+    def rate(self, q, v) -> Array: ...
+    def position(self, q, body, point) -> Array: ...
+    def point_terms(self, q, v, body, point) -> tuple[Array, Array]: ...
     def strain_names(self) -> tuple[str, ...]: ...
     def cable_terms(self, t, q, v) -> CableTerms: ...
     def input_matrix(self, t, q, v) -> Array: ...
@@ -126,7 +134,8 @@ class NearRigidQP(Controller):
         room = cables.stiffness * (self.least_strain - cables.strain)
         select = jnp.eye(n_u + n_c + n_f, dtype=q.dtype)[n_u : n_u + n_c]
         zero = jnp.zeros(cost.shape[0], q.dtype)
-        found = solve_qp(cost, zero, *materialise((rows, right)), room, jnp.inf, select)
+        rows, right = materialise((rows, right))
+        found = solve_qp(cost, zero, rows, right, room, jnp.inf, select)
         return found.x[:n_u], found.x[n_u : n_u + n_c], found.solved
 
     def _wanted(self, t, at: Reduced, q, v):
@@ -144,12 +153,14 @@ class NearRigidQP(Controller):
         return after + self.K_p * (position - y) + self.K_d * (rate - y_rate)
 
     def _point(self, q, v):
+        assert self.point is not None
         body, point = self.point
         place = lambda q: self.machine.position(q, body, point)
         return jax.jvp(place, (q,), (self.machine.rate(q, v),))
 
     def _point_rows(self, at: Reduced, q, v):
         """Acceleration (3,) of the point as `H y'' + rest`."""
+        assert self.point is not None
         body, point = self.point
         J, bias = self.machine.point_terms(q, v, body, point)
         return matmul(J, at.G), matvec(J, at.g) + bias

@@ -31,7 +31,9 @@ class PID(Controller):
     """
 
     reference: Reference = reference_field()
-    coordinates: tuple[int, ...] = eqx.field(static=True, converter=lambda x: _indices(x))
+    coordinates: tuple[int, ...] = eqx.field(  # pyright: ignore[reportGeneralTypeIssues]
+        static=True, converter=lambda x: _indices(x)
+    )
     sample: float = setting_field()
     K_p: Float[Array, "..."] = float_field(default=0.0)
     K_i: Float[Array, "..."] = float_field(default=0.0)

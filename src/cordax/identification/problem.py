@@ -81,6 +81,7 @@ class Problem(eqx.Module):
             return
         numbers = sum(int(np.sum(~np.isnan(x))) for x in known)  # pyright: ignore
         for name, x in zip(self.values, known, strict=True):
+            assert x is not None
             require(not np.any(np.isinf(x)), f"recording.values[{name!r}]", "inf", "finite values")
         said = f"{numbers} numbers that are not NaN"
         wanted = f"more than the {self.parameters.size} fitted ones"

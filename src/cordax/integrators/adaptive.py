@@ -117,10 +117,12 @@ class Adaptive(Integrator):
         next_h = h * jnp.where(solved, jnp.clip(factor, _SHRINK, _GROW), _UNSOLVED)
         # a part that ended with the step says nothing against longer ones
         next_h = jnp.where(ok & (h < way.h), jnp.maximum(next_h, way.h), next_h)
+        state, inner = pick((new, carry), (way.state, way.inner))
         return _Way(
             jnp.where(ok, way.t + h, way.t),
             jnp.where(ok, jnp.where(h < way.left, way.left - h, 0.0), way.left),
-            *pick((new, carry), (way.state, way.inner)),
+            state,
+            inner,
             jnp.minimum(next_h, dt),
             way.taken + ok,
             way.refused + ~ok,

@@ -10,6 +10,7 @@ inputs, per member of a batch (what members share is copied to each of them befo
 
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -87,7 +88,7 @@ for _p, _rule, _transpose in (
     _p.def_impl(_rule)
     _p.def_abstract_eval(
         lambda *xs, ndim, rule=_rule: [
-            jax.core.ShapedArray(s.shape, s.dtype)
+            ShapedArray(s.shape, s.dtype)
             for s in jax.eval_shape(lambda *xs: rule(*xs, ndim=ndim), *xs)
         ]
     )
@@ -100,7 +101,7 @@ def _open_jvp(primals, tangents, *, ndim):
     out = _open_p.bind(*primals, ndim=ndim)
     known = [t for t in tangents if type(t) is not ad.Zero]
     if not known:
-        return out, [ad.Zero(jax.core.get_aval(x)) for x in out]
+        return out, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in out]
     *moved, token = _open_p.bind(*known, ndim=ndim)
     moved = iter(moved)
     return out, [*(t if type(t) is ad.Zero else next(moved) for t in tangents), token]

@@ -262,4 +262,5 @@ def linearise_densely(
     J, f = jax.jacfwd(residual, has_aux=True)(jnp.zeros(2 * n, v.dtype))
     J, f = materialise((J, f))
     M = system.mass_matrix(q)
-    return DenseLinearisation(M, f, J[:, :n], J[:, n:], regular=system.mass_is_regular)
+    regular = system.mass_is_regular
+    return DenseLinearisation(M=M, f=f, K=J[:, :n], D=J[:, n:], regular=regular)

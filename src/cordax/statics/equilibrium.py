@@ -1,6 +1,7 @@
 """States at rest."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -169,7 +170,8 @@ def _at_rest(system: System, u, q, t, tolerance, max_steps: int, stable: bool) -
 
 # Compiling takes far longer than running: without LLVM's optimisation a rod compiles in half the
 # time and runs as fast. Options are for programs of their own only, not for parts of others.
-_at_once = eqx.filter_jit(_at_rest, compiler_options={"xla_backend_optimization_level": 0})
+_LIGHT: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
+_at_once = eqx.filter_jit(_at_rest, **_LIGHT)
 _inside = eqx.filter_jit(_at_rest)
 
 

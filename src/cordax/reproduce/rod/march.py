@@ -92,7 +92,9 @@ def timed(given: dict, rounds: int, dt: float, **options) -> dict:
     """Runs of rods and schemes, measured in turn; none of them compiles."""
     for rod, scheme in given.values():
         march(rod, scheme, dt, duration=dt)
-    jobs = {key: lambda pair=pair: march(*pair, dt, **options) for key, pair in given.items()}
+    jobs = {
+        key: lambda pair=pair: march(pair[0], pair[1], dt, **options) for key, pair in given.items()
+    }
     return {key: run._replace(timing=t) for key, (run, t) in in_turn(jobs, rounds).items()}
 
 

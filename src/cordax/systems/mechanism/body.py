@@ -1,6 +1,7 @@
 """Bodies: what they weigh, and how each hangs on its parent."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -81,7 +82,7 @@ def _solids(given) -> tuple[Solid, ...]:
     return given  # pyright: ignore[reportReturnType]
 
 
-def _optional(x, name: str):
+def _optional(x, name: str) -> Any:
     if x is None or type(x) is object:
         return x
     x = as_float_array(x, name)

@@ -193,6 +193,7 @@ def as_mechanism(
         ends[i] = Eyelet(f"bar{k + 1}", (0.0, 0.0, -0.5 * length))
         ends[j] = Eyelet(f"bar{k + 1}", (0.0, 0.0, 0.5 * length))
     lengths = np.linalg.norm(nodes[structure.cables[:, 0]] - nodes[structure.cables[:, 1]], axis=1)
+    assert found.densities is not None
     q = found.densities[: len(lengths)] * prestress / lengths[0]
     rest = lengths / (1.0 + q * lengths / stiffness)
     cables = CableSet(

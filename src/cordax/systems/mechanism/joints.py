@@ -3,7 +3,7 @@
 The parent carries a predecessor frame; the body frame is the successor frame. Motion is described
 by spatial vectors `[omega; v]` in successor axes, at the successor's origin (Featherstone)."""
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -232,7 +232,7 @@ def _cross_matrix(a):
     )
 
 
-def _axis(axis):
+def _axis(axis) -> Any:
     if isinstance(axis, str):
         require(axis in ("x", "y", "z"), "axis", repr(axis), "'x', 'y', 'z' or a vector (3,)")
         return as_float_array(np.eye(3)["xyz".index(axis)])

@@ -46,6 +46,7 @@ class Guide(eqx.Module):
     """Something on a `body` that a cable is attached to or led by."""
 
     body: eqx.AbstractVar[str]
+    at: eqx.AbstractVar[Float[Array, " 3"]]
 
 
 class Eyelet(Guide):

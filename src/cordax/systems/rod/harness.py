@@ -114,7 +114,8 @@ class Harness(System):
         multipliers add nothing."""
         inputs = self.parts(u, [rod.n_u for rod in self.rods])
         each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
-        return HarnessLinearisation(tuple(rod.linearise(t, a, b, c) for rod, a, b, c in each))
+        chains = tuple(rod.linearise(t, a, b, c) for rod, a, b, c in each)
+        return HarnessLinearisation(chains)  # pyright: ignore[reportCallIssue]
 
     def _end(self, t, parts, rod: int, side: Side):
         """Position, tangent and angle of an end, shape (7,)."""

@@ -326,7 +326,7 @@ class SplineRod(System):
             return super().linearise(t, q, v, u)
         P, dP = self.control(t, q), self.control_rate(t, v)
         K, D = self._span_matrices(P, dP, u)
-        return RodLinearisation(
+        return RodLinearisation(  # pyright: ignore[reportCallIssue]
             self.force(t, q, v, u),
             materialise(K),
             D,

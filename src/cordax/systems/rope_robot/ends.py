@@ -78,6 +78,7 @@ def close(roots, x: Motion, c: Condensed, held: Held, stabilisation: Stabilisati
     wanted = held.acceleration - 2.0 * alpha * (rate - held.rate) - beta**2 * (place - held.place)
     if held.arm is None:
         return wanted, None, c.push - sym(c.stiff, wanted)
+    assert push is not None
     inertias, force = push
     # each rope: S (wanted + G a) = g - pull, with G = [1, arm]
     S, g = c.stiff, c.push - sym(c.stiff, wanted)

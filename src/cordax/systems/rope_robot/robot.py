@@ -261,7 +261,9 @@ class RopeRobot(System):
         rest = jnp.zeros(self.n_constraints, v.dtype)
         pull = rest if multipliers is None else multipliers
         f = self.force(t, q, v, u)
-        return RopeLinearisation(self, t, q, v, u, a, pull, f)
+        return RopeLinearisation(  # pyright: ignore[reportCallIssue]
+            self, t, q, v, u, a, pull, f
+        )
 
     def mass_solve(self, q, B):
         rest = jnp.zeros_like(q)
