@@ -18,7 +18,7 @@ from ..._precision import float_field
 from ...mechanics.cables import ElasticCables
 from ...mechanics.motion import Reference, as_reference
 from .elements import Effort, Element, Instant, as_names, spread
-from .loops import Loop, along, frames, with_ground
+from .loops import NAMELESS, Loop, along, frames, with_ground
 from .routes import Guide, Route
 from .tree import Tree
 
@@ -52,8 +52,8 @@ class RigidCable(Loop):
         return ("length",)
 
     def nameless(self):
-        guides = tuple(dataclasses.replace(g, body="") for g in self.guides)
-        return dataclasses.replace(self, guides=guides, windings=tuple("" for _ in self.windings))
+        guides = tuple(dataclasses.replace(g, body=NAMELESS) for g in self.guides)
+        return dataclasses.replace(self, guides=guides, windings=(NAMELESS,) * len(self.windings))
 
     def residual(self, t, frames, y):
         given = self.rest.position(t) + jnp.sum(self.radius * y)
@@ -131,7 +131,9 @@ class CableSet(Element):
         routes = [Route(tuple(way)) for way in ways]
         n = len(routes)
         require(n > 0, "ways", "none", "at least one cable")
-        bare = [Route(tuple(dataclasses.replace(g, body="") for g in r.guides)) for r in routes]
+        bare = [
+            Route(tuple(dataclasses.replace(g, body=NAMELESS) for g in r.guides)) for r in routes
+        ]
         same = len({jax.tree.structure(r) for r in bare}) == 1
         require(same, "ways", "guides that differ in kind", "the same kinds of guides for all")
         self.routes = jax.tree.map(lambda *x: jnp.stack(x), *bare)

@@ -23,6 +23,8 @@ from .kinematics import Motions, cross
 from .routes import Frame
 from .tree import Tree
 
+#: stands for any body or joint where loops or cables of one kind are evaluated together
+NAMELESS = "*"
 _EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -65,7 +67,7 @@ class _Pair(Loop):
         return (self.predecessor, self.successor)
 
     def nameless(self):
-        return dataclasses.replace(self, predecessor="", successor="")
+        return dataclasses.replace(self, predecessor=NAMELESS, successor=NAMELESS)
 
 
 class SphericalLoop(_Pair):
