@@ -152,6 +152,21 @@ def test_other_entries(call, message):
         call()
 
 
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"position": (0.0, 0.0, 1000.0)}, "position: got .*, 996 m from the middle.*metres"),
+        (
+            {"cables": ElasticCables(5e10)},
+            r"cables.stiffness: got 5e\+10 N/m, more than a",
+        ),
+    ],
+)
+def test_allowed_and_hardly_meant(fields, message):
+    with pytest.warns(UserWarning, match=message):
+        robot(**fields)
+
+
 # --- numbers set later
 
 

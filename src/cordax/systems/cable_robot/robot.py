@@ -36,6 +36,7 @@ from . import kinematics, shape
 from . import solve as structured
 from .natural import NaturalBody, place, point_force, torque_force
 from .payload import Payload
+from .plausible import warn_if_unlikely
 from .summary import summary
 
 
@@ -91,6 +92,8 @@ class CableRobot(System):
         require_positive("angular_damping", self.angular_damping, zero_allowed=True)
         if isinstance(self.cables, ElasticCables):
             _check_slack(self.cables, self.platform.mass * self.gravity)
+        stiffness = getattr(self.cables, "stiffness", None)
+        warn_if_unlikely(self.position, self.exits.points.position(0.0), stiffness)
 
     # --- names and layout
     @property
