@@ -87,9 +87,8 @@ def test_shapes(part, field):
     build(part, field, [value] * size)
     for bad in (2, 5, (size, 1)):
         given = np.full(bad, value)
-        with complains(
-            f"{part}.{field}", f"got shape {given.shape}", f"a scalar or shape ({size},)"
-        ):
+        each = f"a scalar or shape ({size},)" if given.ndim == 1 else "one number, or one for each"
+        with complains(f"{part}.{field}", f"got shape {given.shape}", each):
             build(part, field, given)
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require_positive, require_shape
+from .._checks import require_one_or_each, require_positive, require_shape
 from .._precision import float_field
 from ..math.smooth import ramp, ramp_integral
 
@@ -68,6 +68,8 @@ class ElasticCables(Cables):
     rigid = False
 
     def __check_init__(self):
+        for name in ("stiffness", "damping", "width"):
+            require_one_or_each(name, getattr(self, name))
         require_positive("stiffness", self.stiffness)
         require_positive("damping", self.damping, zero_allowed=True)
         if self.width is not None:
