@@ -148,6 +148,8 @@ def _start(run: Run, state, memory, status, t0, dt) -> _Carry:
 
 
 def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
+    if run.save_every == 1:
+        return ()  # every step is stored, and warnings are found there
     system = run.dynamics.system
     u, multipliers = jnp.zeros(system.n_u), jnp.zeros(system.n_constraints)
     alarms = jax.eval_shape(system.alarms, t, state.q, state.v, u, multipliers)
