@@ -16,7 +16,7 @@ from ._results import GOOD, RESULTS, Code, code_unless, first_code
 from .consistency import check_start, look, look_compiled
 from .formulations import Dynamics
 from .integrators import Adaptive, Diffrax, Integrator
-from .loops import counted, each, loop
+from .loops import counted, each, fits_flat, flat, loop
 from .math.shield import close, shield
 from .mechanics import Controller, State, System
 from .mechanics.shapes import check_shapes
@@ -242,7 +242,11 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int, count=None):
     def keep(carry: _Carry):
         return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
 
-    if count is None:
+    steps = n_saves * run.save_every
+    one_loop = run.adjoint == "scan" and run.save_every > 1 and fits_flat(keep, start, steps)
+    if count is None and one_loop:
+        end, stored = flat(step, keep, start, n_saves, run.save_every)
+    elif count is None:
         end, stored = loop(block, start, n_saves, run.adjoint)
     else:
         end, stored = counted(block, start, n_saves, count)

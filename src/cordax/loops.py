@@ -18,6 +18,29 @@ def loop(body, carry, n: int, adjoint: str):
     return _checkpointed(body, carry, n)
 
 
+#: bytes of stored rows up to which `flat` keeps them all
+_FLAT_BYTES = 4_000_000
+
+
+def fits_flat(keep, carry, steps: int) -> bool:
+    """Whether what is to `keep` after every one of so many steps is little."""
+    shapes = jax.tree.leaves(jax.eval_shape(keep, carry))
+    return steps * sum(x.size * x.dtype.itemsize for x in shapes) <= _FLAT_BYTES
+
+
+def flat(step, keep, carry, n: int, every: int):
+    """`n` times `every` steps, and what is to `keep` of the carry after each `every` of them, in
+    one loop that keeps it after every step: two nested loops take five times as long to compile in
+    reverse mode."""
+
+    def one(carry, i):
+        carry, _ = step(carry, i)
+        return carry, keep(carry)
+
+    carry, rows = lax.scan(one, carry, jnp.arange(n * every))
+    return carry, jax.tree.map(lambda x: x[every - 1 :: every], rows)
+
+
 def counted(body, carry, n: int, count):
     """`lax.scan(body, carry, arange(count))` for a `count` that is data, at most `n`: results of
     `n` rows, zero from the `count`-th on. Without reverse mode."""
