@@ -14,6 +14,7 @@ from .._results import Code, code_unless
 from ..math.newton import Correction, newton
 from ..mechanics import State
 from ..mechanics.constraints import constraint_force
+from ..mechanics.linearisation import bare
 from .base import Integrator, Step
 from .solving import linearisation_suffices
 
@@ -72,7 +73,7 @@ class GeneralisedAlpha(Integrator):
             (dynamics.system, t + dt, dt, u, now, weights),
             tolerance=self._tolerance(dt, q, v, a),
             max_iterations=self.max_iterations,
-            correction=Correction(_linearise, correct) if known else None,
+            correction=Correction(_linearise, correct, bare) if known else None,
             measure=lambda x, dx: jnp.max(jnp.abs(dx[:n])),
             # as far as the motion goes within the step, and once more the acceleration before
             radius=jnp.max(jnp.abs(v)) / (weights.beta * weights.share * dt) + jnp.max(jnp.abs(a)),

@@ -10,6 +10,7 @@ from .._results import Code, code_unless
 from ..math.newton import Correction, newton
 from ..mechanics import State
 from ..mechanics.constraints import constraint_force, velocity_on_constraints
+from ..mechanics.linearisation import bare
 from .base import Integrator, Step
 from .solving import holds_equations, linearisation_suffices
 
@@ -51,7 +52,7 @@ class _Implicit(Integrator):
             (dynamics, t, h, dt, q, v, u),
             tolerance=self._tolerance(h, q, v, guess),
             max_iterations=self.max_iterations,
-            correction=Correction(self._linearise, correct) if known else None,
+            correction=Correction(self._linearise, correct, bare) if known else None,
             measure=lambda x, dx: jnp.max(jnp.abs(dx[:n])),
             radius=jnp.max(jnp.abs(v)) + jnp.max(jnp.abs(guess - v)),
         )

@@ -25,10 +25,12 @@ BLIND = 1e-3
 
 class Correction(NamedTuple):
     """Newton's correction for those who know the structure of the Jacobian: `linearise(x, args)`
-    returns it at x, as any pytree A, and `apply(A, r)` solves `A dx = r`."""
+    returns it at x, as any pytree A, and `apply(A, r)` solves `A dx = r`. `bare(A)`: as much of A
+    as `apply` needs where nothing is differentiated; iterations carry it along."""
 
     linearise: Any
     apply: Any
+    bare: Any = lambda A: A
 
 
 def newton(
@@ -52,7 +54,8 @@ def newton(
     largest entry relative to `1 + max|x|`; `radius`: how far, in units of `measure`, a correction
     is trusted at first, unlimited by default.
 
-    A Jacobian is kept as long as corrections shrink tenfold. Corrections longer than the radius are
+    A Jacobian is kept as long as corrections shrink tenfold, and a new one for two corrections at
+    least where the first is half as long as the one before. Corrections longer than the radius are
     cut back to it; it doubles while they become shorter and halves when they do not. Where forces
     are stiff, a first guess is far off in forces, the linearisation there may be indefinite, and
     its correction would throw the iteration away. A search for a smaller residual does not help:
@@ -68,7 +71,7 @@ def newton(
     radius = jnp.asarray(jnp.inf if radius is None else radius, x0.dtype)
     tolerance = jnp.asarray(tolerance, x0.dtype)
     x0 = lax.stop_gradient(x0)
-    shell = None  # of the Jacobian: what is no array
+    shell, bare_shell = None, None  # of the Jacobian: what is no array
 
     def equations(x, arrays):
         return residual(x, eqx.combine(arrays, static))
@@ -85,6 +88,18 @@ def newton(
     def apply(A, r):
         return solve(A, r) if correction is None else correction.apply(eqx.combine(A, shell), r)
 
+    def bare(A):
+        nonlocal bare_shell
+        if correction is None:
+            return A
+        filled, bare_shell = eqx.partition(correction.bare(eqx.combine(A, shell)), eqx.is_array)
+        return filled
+
+    def apply_bare(A, r):
+        if correction is None:
+            return solve(A, r)
+        return correction.apply(eqx.combine(A, bare_shell), r)
+
     # also what the functions close over, a controller's numbers, has derivatives
     equations_of, seen = jax.closure_convert(equations, x0, arrays)
     jacobian_of, more = jax.closure_convert(jacobian, x0, arrays)
@@ -93,8 +108,9 @@ def newton(
     def root(x0, known, more, tolerance, radius):
         arrays, seen = known
         residual = lambda x: equations_of(x, arrays, *seen)
-        linear = lambda x: jacobian_of(x, arrays, *more)
-        return _iterate(residual, linear, apply, measure, x0, tolerance, radius, max_iterations)
+        linear = lambda x: bare(jacobian_of(x, arrays, *more))
+        limits = tolerance, radius, max_iterations
+        return _iterate(residual, linear, apply_bare, measure, x0, *limits)
 
     def derivative(primals, tangents):
         x, converged = root(*primals)
@@ -143,7 +159,8 @@ def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_itera
         radius = jnp.where(first & (now.radius < BLIND * size), size, now.radius)
         long = size > radius
         slow = ~(rate <= FAST)
-        useless = ~now.stale & ~(rate <= USELESS)
+        helps = rate <= USELESS
+        useless = ~now.stale & ~helps
         # A step between stick and slip, say: corrections are no longer than the motion, but taken
         # whole they do not get shorter. Back, and half of it.
         stuck = size > (1.0 - 0.25 * now.part) * now.level
@@ -161,7 +178,7 @@ def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_itera
             # a useless correction leaves x where it is, with a new Jacobian to come
             jnp.where(useless, now.x, base - part * way),
             A,
-            long | back | useless | (slow & ~first),
+            long | back | useless | (slow & ~first & ~(now.stale & helps)),
             base,
             way,
             jnp.where(again, now.level, size),

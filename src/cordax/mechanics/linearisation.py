@@ -65,9 +65,19 @@ class Linearisation(eqx.Module):
         """`(M - h D - h2 K)^-1 b`, shape (n,), with what `factorise` returned."""
         raise NotImplementedError
 
+    def bare(self) -> "Linearisation":
+        """As much as solves with a factor need where nothing is differentiated; all by default."""
+        return self
+
     def matrices(self) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
         """M, K and D as dense matrices."""
         raise NotImplementedError
+
+
+def bare(solver):
+    """A solver without what only derivatives of its solutions need."""
+    is_motion = lambda x: isinstance(x, Linearisation)
+    return jax.tree.map(lambda x: x.bare() if is_motion(x) else x, solver, is_leaf=is_motion)
 
 
 class ImplicitSolver(eqx.Module):

@@ -7,23 +7,23 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ...math import bsplines
 from ...math.chain import ChainFactor, factor_chain
 from ...math.materialise import materialise
 from ...mechanics import Linearisation
 from .layout import Layout
-from .quadrature import overlap, span_gram
+from .quadrature import overlap, span_gram, times_gram
 
 Spans = Float[Array, "4 4 4 4 s"]
 
 
 class RodLinearisation(Linearisation):
     """About a state: what resists displacements, `-K`, and velocities, `-D` or None, as span
-    matrices, components first, then control points, spans last; `springs` (2, 3) [N/m] at the
-    ends; `densities` (4,) times h, which the Gram matrix multiplies."""
+    matrices, components first, then control points, spans last, elastic ones None where only solves
+    are left to do; `springs` (2, 3) [N/m] at the ends; `densities` (4,) times h, which the Gram
+    matrix multiplies."""
 
     f: Float[Array, " n"]
-    elastic: Spans
+    elastic: Spans | None
     viscous: Spans | None
     springs: Float[Array, "2 3"]
     densities: Float[Array, " 4"]
@@ -41,13 +41,19 @@ class RodLinearisation(Linearisation):
 
     def inertia(self, x):
         P = self._control(x)
-        return self.layout.split(self.densities[:, None] * (P @ bsplines.gram(self.layout.n)))
+        return self.layout.split(self.densities[:, None] * times_gram(P))
 
     def factorise(self, h, h2):
         stopped = lax.stop_gradient((self, h, h2))
         return factor_chain(_elements(*stopped), 4)
 
+    def bare(self):
+        spans = lambda motion: (motion.elastic, motion.viscous)
+        return eqx.tree_at(spans, self, (None, None), is_leaf=lambda x: x is None)
+
     def implicit_solve(self, factor: ChainFactor, h, h2, b):
+        if self.elastic is None:
+            return self._substitute(factor, b)
         return lax.custom_linear_solve(
             lambda x: self._implicit(h, h2, x),
             b,
@@ -138,6 +144,9 @@ class HarnessLinearisation(Linearisation):
     def implicit_solve(self, factor, h, h2, b):
         each = zip(self.parts, factor, self._split(b), strict=True)
         return jnp.concatenate([p.implicit_solve(f, h, h2, x) for p, f, x in each])
+
+    def bare(self):
+        return HarnessLinearisation(tuple(part.bare() for part in self.parts))  # pyright: ignore[reportCallIssue]
 
     def matrices(self):
         every = zip(*(part.matrices() for part in self.parts), strict=True)

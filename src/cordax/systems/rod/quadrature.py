@@ -168,6 +168,16 @@ def gauss(n: int, per_span: int) -> Spans:
     return Spans(own.transpose(1, 3, 2, 0), w.reshape(n - 3, per_span).T)
 
 
+def times_gram(P: Float[Array, "4 n"]) -> Float[Array, "4 n"]:
+    """`P @ bsplines.gram(n)` by its seven bands: a product of matrices would keep a time loop from
+    being compiled into one function."""
+    n = P.shape[1]
+    G = np.pad(bsplines.gram(n), ((3, 3), (0, 0)))
+    around = jnp.pad(P, ((0, 0), (3, 3)))
+    bands = [G[k + np.arange(n), np.arange(n)] * around[:, k : k + n] for k in range(7)]
+    return sum(bands[1:], bands[0])
+
+
 @lru_cache
 def span_gram(n: int) -> np.ndarray:
     """Integrals of products of the four functions of each span, exact, shape (s, 4, 4)."""

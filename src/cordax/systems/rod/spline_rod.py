@@ -26,7 +26,7 @@ from .ends import End
 from .layout import Layout, layout
 from .linearisation import RodLinearisation
 from .obstacles import Obstacle
-from .quadrature import Local, Quadrature, Spans, check_rule, nodes, quadrature
+from .quadrature import Local, Quadrature, Spans, check_rule, nodes, quadrature, times_gram
 
 
 class SplineRod(System):
@@ -268,9 +268,7 @@ class SplineRod(System):
         if self.left.moves or self.right.moves:
             _, accelerations = self._end_rates(t)
             A = self.layout.join(jnp.zeros_like(q), *accelerations)
-            inertia = (
-                self._densities()[:, None] * self.span * (A @ bsplines.gram(self.control_points))
-            )
+            inertia = self._densities()[:, None] * self.span * times_gram(A)
             F = F - self.layout.split(inertia)
         return F
 
@@ -286,7 +284,7 @@ class SplineRod(System):
 
     def momentum(self, q, v):
         zero = jnp.zeros(4, v.dtype)
-        P = self.layout.join(v, zero, zero, zero, zero) @ bsplines.gram(self.control_points)
+        P = times_gram(self.layout.join(v, zero, zero, zero, zero))
         return self.layout.split((self._densities() * self.span)[:, None] * P)
 
     def mass_solve(self, q, B):
