@@ -134,7 +134,7 @@ def test_mass_solve():
 @pytest.mark.parametrize(
     ("field", "given", "message"),
     [
-        ("control_points", 4, "control_points: got 4, expected 5 or more"),
+        ("control_points", 4, "control_points: got 4, expected a whole number >= 5"),
         ("diameter", 0.0, "diameter: got 0.0"),
         ("poisson", 0.5, "poisson: got 0.5, expected a number between -1 and 0.5"),
         ("poisson", -1.0, "poisson"),
