@@ -160,3 +160,28 @@ def test_bad_cables_are_named():
     two = [[parts.Eyelet(), parts.Eyelet("a")], [parts.Pulley("b", (0, 0, 0), 0.1), parts.Eyelet()]]
     with pytest.raises(ValueError, match="the same kinds of guides for all"):
         parts.CableSet(two, ElasticCables([1.0, 1.0]), [1.0, 1.0])
+
+
+def weight_on_a_pulley(height, **cable):
+    """A slider under a pulley of 0.1 m at the origin; a cable comes from the left."""
+    load = parts.Body("load", parts.Prismatic("z"), solids=parts.point_mass(1.0), start=[height])
+    pulley = parts.Pulley("world", (0, 0, 0), 0.1, axis=(0, 1, 0), zero=(1, 0, 0))
+    way = [parts.Eyelet("world", (-1.0, 0, 0)), pulley, parts.Eyelet("load")]
+    if cable:
+        return parts.Mechanism([load], elements=[parts.CableSet([way], **cable)])
+    return parts.Mechanism([load], [parts.RigidCable(way, 2.0)])
+
+
+def test_guide_inside_a_pulley_is_refused():
+    """At the start by name, elastic or rigid; on the way the run ends where it gets there."""
+    expected = "none inside of a pulley.*from 'world' to 'load', segment 2 of the cable world-load"
+    elastic = {"law": ElasticCables([1e2]), "rest": [2.0]}
+    for machine in (weight_on_a_pulley(-0.05, **elastic), weight_on_a_pulley(-0.05)):
+        with pytest.raises(ValueError, match=expected):
+            cordax.simulate(machine, duration=0.01, dt=1e-3)
+    machine = weight_on_a_pulley(-0.2, **elastic)
+    start = machine.default_state()
+    assert bool(machine.valid(0.0, start.q, start.v))
+    rising = cordax.State(start.q, jnp.array([2.0]))
+    with pytest.raises(cordax.SimulationError, match="model is valid"):
+        cordax.simulate(machine, rising, duration=0.2, dt=1e-3)

@@ -237,3 +237,36 @@ class CableSet(Element):
             f"{self.name}_stretch": cable.stretch,
             f"{self.name}_free": cable.free,
         }
+
+
+class Reach(NamedTuple):
+    """Of cables over guides of one kind: names of the `bodies` of their guides, and `squares`
+    (n, k) [m^2], positive where a segment exists."""
+
+    bodies: tuple[tuple[str, ...], ...]
+    squares: Float[Array, "n k"]
+
+    def missing(self) -> str:
+        """The first segment that is not there."""
+        cable, segment = np.argwhere(~(np.asarray(self.squares) > 0))[0]
+        names = self.bodies[cable]
+        a, b = names[segment : segment + 2]
+        return f"from {a!r} to {b!r}, segment {segment + 1} of the cable {names[0]}-{names[-1]}"
+
+
+def reaches(
+    tree: Tree, loops: Sequence[Loop], groups, kinds, elements: Sequence[Element], R, p
+) -> list[Reach]:
+    """Of all cables of a mechanism, rigid (`loops` in `groups`, with `kinds` their numbers) and
+    elastic, at world poses (N, 3, 3), (N, 3)."""
+    R, p = with_ground(R, p)
+    routed = [
+        (tuple(loops[i].bodies for i in group.members), group.bodies, Route(kind.guides))
+        for group, kind in zip(groups, kinds, strict=True)
+        if isinstance(kind, RigidCable)
+    ]
+    for element in elements:
+        if isinstance(element, CableSet):
+            routed.append((element.bodies, element._indices(tree)[0], element.routes))
+    reach = jax.vmap(lambda route, R, p: route.reach(frames(R, p)))
+    return [Reach(names, reach(routes, R[index], p[index])) for names, index, routes in routed]

@@ -21,6 +21,7 @@ from . import dynamics, kinematics
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
+from .cables import CableSet, RigidCable, reaches
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop, SphericalLoop
@@ -273,6 +274,28 @@ class Mechanism(System):
         laws = [e for e in self.elements if isinstance(e, WoundCables)]
         require(len(laws) == 1, "elements", f"{len(laws)} WoundCables", "one of them")
         return laws[0]
+
+    # --- where cables have a way
+    def _reaches(self, q):
+        c = self._constants()
+        parts = (*c.loops, *self.elements)
+        if not any(isinstance(part, (RigidCable, CableSet)) for part in parts):
+            return []
+        poses = kinematics.poses(self.tree, c.placements, q)
+        return reaches(
+            self.tree, self.loops, self._groups, c.loops, self.elements, poses.R, poses.p
+        )
+
+    def valid(self, t, q, v):
+        found = [jnp.all(x.squares > 0) for x in self._reaches(q)]
+        return jnp.all(jnp.stack(found)) if found else True
+
+    def expected(self, t, q, v):
+        lost = next(x for x in self._reaches(q) if not np.all(np.asarray(x.squares) > 0))
+        return (
+            "guides of cables that are apart, none inside of a pulley, as there is no way "
+            + lost.missing()
+        )
 
     # --- states
     def default_state(self):
