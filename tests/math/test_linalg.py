@@ -85,3 +85,20 @@ def test_products(k):
     np.testing.assert_allclose(linalg.vecmat(y, A), A.T @ y, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(linalg.matmul(A, C), A @ C, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(linalg.gram(A, B), A.T @ B, rtol=1e-12, atol=1e-13)
+
+
+def test_pseudo_inverse_of_a_matrix_without_full_rank():
+    """Against NumPy, and its derivative along changes that keep the rank against differences."""
+    rng = np.random.default_rng(3)
+    left, right = rng.normal(size=(5, 3)), rng.normal(size=(3, 4))
+    d_left, d_right = rng.normal(size=(5, 3)), rng.normal(size=(3, 4))
+    of = lambda s: linalg.pseudo_inverse((left + s * d_left) @ (right + s * d_right), 1e-9)
+    np.testing.assert_allclose(of(0.0), np.linalg.pinv(left @ right, rcond=1e-9), atol=1e-12)
+    h = 1e-5
+    slope = (of(h) - of(-h)) / (2 * h)
+    np.testing.assert_allclose(jax.jacfwd(of)(0.0), slope, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(jax.jacrev(of)(0.0), slope, rtol=1e-7, atol=1e-8)
+    # a tolerance above the smallest singular value lowers the rank
+    s = np.linalg.svd(left @ right, compute_uv=False)
+    low = linalg.pseudo_inverse(left @ right, 1.01 * s[2] / s[0])
+    assert np.linalg.matrix_rank(low) == 2

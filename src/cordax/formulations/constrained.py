@@ -44,4 +44,6 @@ class Constrained(Formulation):
         be redundant."""
         if not self.accepts_redundant:
             return system.saddle(t, q)
-        return LeastSquares.of(system, q, constraint_jacobian(system, t, q))
+        return LeastSquares.of(
+            system, q, constraint_jacobian(system, t, q), system.constraint(t, q)
+        )

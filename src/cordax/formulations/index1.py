@@ -54,7 +54,10 @@ class UdwadiaKalaba(Constrained):
     the smallest ones in the least-squares sense. A singular value decomposition in every
     evaluation makes it slower than `Baumgarte`, with which it agrees where rows are
     independent. A singular M is made positive definite by the constraints
-    first. `tolerance`: singular values below it, relative to the largest, count as zero."""
+    first. `tolerance`: singular values below it, relative to the largest, count as zero. It is
+    raised to ten times the distance from the constraints (coordinates of size 1): a redundant row
+    is redundant only as far as the others hold, and what drift leaves of it would lock a
+    mechanism."""
 
     alpha: Float[Array, ""] = float_field(default=10.0)
     beta: Float[Array, ""] = float_field(default=10.0)
@@ -68,5 +71,5 @@ class UdwadiaKalaba(Constrained):
     def acceleration(self, system, t, q, v, u):
         terms = system.constraint_terms(t, q, v)
         b = -terms.bias - 2.0 * self.alpha * terms.rate - self.beta**2 * terms.phi
-        saddle = LeastSquares.of(system, q, terms.jacobian, self.tolerance)
+        saddle = LeastSquares.of(system, q, terms.jacobian, terms.phi, self.tolerance)
         return saddle.solve(system.total_force(t, q, v, u), b)

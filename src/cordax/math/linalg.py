@@ -113,6 +113,26 @@ def _inverse_jvp(primals, tangents):
     return X, -matmul(X, matmul(tangents[0], X))
 
 
+@jax.custom_jvp
+def pseudo_inverse(A, tolerance):
+    """Moore and Penrose's, of (m, n), singular values below `tolerance` times the largest taken for
+    zero; the tolerance may be computed, its derivative is zero. Derivatives hold while the rank
+    stays what it is."""
+    U, s, Vt = jnp.linalg.svd(A, full_matrices=False)
+    kept = s > tolerance * s[0]
+    return (Vt.T * jnp.where(kept, 1.0 / jnp.where(kept, s, 1.0), 0.0)) @ U.T
+
+
+@pseudo_inverse.defjvp
+def _pseudo_inverse_jvp(primals, tangents):
+    A, tolerance = primals
+    P, dA = pseudo_inverse(A, tolerance), tangents[0]
+    # Golub and Pereyra (1973): what stays within rows and columns, and how these turn
+    columns = P @ (P.T @ (dA.T - (dA.T @ A) @ P))
+    rows = (dA.T - P @ (A @ dA.T)) @ P.T @ P
+    return P, columns + rows - P @ dA @ P
+
+
 def singular_pivot(dtype) -> float:
     """Pivots this small relative to their diagonal entry are round-off."""
     return 1e3 * float(jnp.finfo(dtype).eps)

@@ -14,8 +14,12 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ..math.complementarity import masked_solve
-from ..math.linalg import gram, matmul, matvec, solve, vecmat
+from ..math.linalg import gram, matmul, matvec, pseudo_inverse, solve, vecmat
 from ..math.materialise import materialise
+
+#: how far redundant rows may come apart per distance from the constraints: all rows together ask
+#: for a few times the step of one of them, and directions turn by about as much as coordinates move
+DRIFT_MARGIN = 10.0
 
 
 class SaddlePoint(eqx.Module):
@@ -79,12 +83,16 @@ class LeastSquares(SaddlePoint):
 
     M: Float[Array, "n n"]
     J: Float[Array, "m n"]
+    tolerance: Float[Array, ""]
     regular: bool = eqx.field(static=True)
-    tolerance: float = eqx.field(static=True)
 
     @staticmethod
-    def of(system, q, J, tolerance: float = 1e-9) -> "LeastSquares":
-        return LeastSquares(system.mass_matrix(q), J, system.mass_is_regular, tolerance)
+    def of(system, q, J, phi, tolerance: float = 1e-9) -> "LeastSquares":
+        """Away from the constraints, by `phi` (m,), redundant rows differ: the tolerance is at
+        least that distance."""
+        drift = DRIFT_MARGIN * _distance(J, phi)
+        tolerance = jnp.maximum(tolerance, lax.stop_gradient(drift))
+        return LeastSquares(system.mass_matrix(q), J, tolerance, system.mass_is_regular)
 
     def solve(self, f, b):
         M, J = self.M, self.J
@@ -100,13 +108,20 @@ class LeastSquares(SaddlePoint):
         B = lax.linalg.triangular_solve(C, J.T, left_side=True, lower=True).T
         size = jnp.linalg.norm(B, axis=1)
         scale = 1.0 / jnp.where(size > 0, size, 1.0)
-        inverse = jnp.linalg.pinv(B * scale[:, None], rtol=self.tolerance)
+        inverse = pseudo_inverse(B * scale[:, None], self.tolerance)
         half = lax.linalg.triangular_solve(C, f[:, None], left_side=True, lower=True)[:, 0]
         push = inverse @ (scale * (b - B @ half))
         x = lax.linalg.triangular_solve(
             C, (half + push)[:, None], left_side=True, lower=True, transpose_a=True
         )[:, 0]
         return x, -scale * (inverse.T @ push)
+
+
+def _distance(J, phi):
+    """How far coordinates, of size 1, are from the constraints: the largest step that a row
+    asks for."""
+    size = jnp.linalg.norm(J, axis=1)
+    return jnp.max(jnp.abs(phi) / jnp.where(size > 0, size, 1.0), initial=0.0)
 
 
 def solve_active(A, b, active=None):
