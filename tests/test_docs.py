@@ -1,6 +1,6 @@
 """The code in the README, in docs/, in examples/ and in the notebooks runs as it stands.
 
-All in one process: pages and notebooks simulate the same machines, and share what is compiled.
+Each on its own: what pages and notebooks compile in common they find in the cache of the run.
 """
 
 import re
@@ -34,6 +34,7 @@ def test_there_are_notebooks():
     assert {path.stem for path in NOTEBOOKS} >= {"neck", "neck_identification", "rod"}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path, tmp_path, monkeypatch):
     """As a script: in percent format the cells are the statements of the file in their order, and
@@ -47,6 +48,7 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
     plt.close("all")
 
 
+@pytest.mark.alone
 def test_two_hands_bend_a_wire(tmp_path, capsys):
     """The hand bends further than the hook, the wire springs back onto it and rests; the Jacobian
     is that of central differences."""
@@ -69,6 +71,7 @@ def test_two_hands_bend_a_wire(tmp_path, capsys):
     np.testing.assert_allclose(J[:, 1], (ahead - behind) / 2e-3, atol=1e-8)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("block", BLOCKS)
 def test_block_runs(block, capsys):
     exec(compile(block, "<docs>", "exec"), {"__name__": "docs"})

@@ -8,7 +8,6 @@ import pytest
 from cable_robot_reference import parameters, pulses_of, robot_of
 
 from cordax import simulate
-from cordax.math import linalg
 
 DT = 5e-3
 WANTED = np.array([0.02, 0.26, 0.35])
@@ -48,13 +47,6 @@ AT = {
     "radius": np.asarray(0.05),
     "lengths": np.asarray(0.0),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linalg, "UNROLLED", 0)  # compiles faster
-        yield
 
 
 @pytest.fixture(scope="module")

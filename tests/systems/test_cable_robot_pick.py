@@ -9,7 +9,6 @@ import pytest
 from cable_robot_reference import errors, fields, parameters, picker_of, relative
 
 from cordax import RESULTS, Baumgarte, Penalty, State, UdwadiaKalaba, simulate
-from cordax.math import linalg
 from cordax.mechanics.constraints import rank_margin
 from cordax.systems.cable_robot.payload import CROSSED, EQUAL, Payload
 
@@ -144,12 +143,11 @@ def test_equal_pairs_are_redundant_and_crossed_ones_are_not():
 
 
 @pytest.mark.parametrize("formulation", [Baumgarte(), UdwadiaKalaba(), Penalty()])
-def test_equal_pairs(formulation, monkeypatch):
+def test_equal_pairs(formulation):
     """The index-1 equations end by name. Rows that regain rank as soon as the payload turns are
     not for the pseudo-inverse either: its multipliers grow without bounds, which ends the run. The
     penalty form holds the orientation by a quartic term: it runs, and is off by about 1e-4 m and
     5 N."""
-    monkeypatch.setattr(linalg, "UNROLLED", 0)
     robot, state = joined_by(EQUAL)
     p = parameters("pick")
     weight = (p.m + p.mpl) * 9.81

@@ -10,7 +10,6 @@ import pytest
 from cable_robot_reference import fields, inputs_at, machine_at, points, relative
 
 from cordax import Baumgarte, Penalty, UdwadiaKalaba
-from cordax.math import linalg
 from cordax.mechanics import constraints
 from cordax.mechanics.constraints import Stabilisation
 
@@ -52,11 +51,8 @@ def point(request):
     arrays, static = eqx.partition(robot, eqx.is_array)
     leaves, tree = jax.tree.flatten(static)
     at = [jnp.asarray(x) for x in (s.t, s.q, s.qd, inputs_at(request.param))]
-    with pytest.MonkeyPatch.context() as patch:
-        # eliminations unrolled for speed in a time loop would take most of the compilation here
-        patch.setattr(linalg, "UNROLLED", 0)
-        f = compiled(tree, tuple(leaves))
-        return s, f(arrays, *BARE, *at), f(arrays, *STABILISED, *at)
+    f = compiled(tree, tuple(leaves))
+    return s, f(arrays, *BARE, *at), f(arrays, *STABILISED, *at)
 
 
 def test_mass_matrix(point):

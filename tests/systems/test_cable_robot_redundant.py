@@ -16,7 +16,6 @@ from cordax import (
     UdwadiaKalaba,
     simulate,
 )
-from cordax.math import linalg
 from cordax.mechanics.drives import ProgrammedLengths
 from cordax.systems.cable_robot import CableRobot
 
@@ -33,11 +32,6 @@ def run(formulation, integrator):
     push = np.array([30.0, -20.0, 10.0, 1.0, 2.0, -1.0])
     options = {"dt": 2e-3, "duration": 0.1, "save_every": 50, "throw": False, "control": push}
     return simulate(held(), formulation=formulation, integrator=integrator, **options)
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(linalg, "UNROLLED", 0)  # compiles faster
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,10 @@ from functools import cache
 
 import equinox as eqx
 import numpy as np
-import pytest
 from cable_robot_reference import errors, fields, robot_of, run
 
 from cordax import Unilateral, simulate
 from cordax.control import Pulses
-from cordax.math import linalg
 
 DT, END = 1e-3, 2.95
 MANY = Unilateral(capacity=256)
@@ -18,11 +16,6 @@ MANY = Unilateral(capacity=256)
 @cache
 def slack():
     return run("slack", DT, until=END, integrator=MANY)
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(linalg, "UNROLLED", 5)  # compiles faster
 
 
 def happened(events):

@@ -10,7 +10,6 @@ import pytest
 from cable_robot_reference import errors, fields, parameters, relative, run
 
 from cordax import Baumgarte, Penalty
-from cordax.math import linalg
 
 DT = 5e-4
 IMPULSE = ("imp_m1", "imp_m2", "imp_m2_literal", "imp_m3", "imp_m3_damped")
@@ -120,8 +119,7 @@ def test_motors_under_pid(case, p, f):
 
 
 @pytest.mark.parametrize("case, p", [("imp_m2", 1e-6), ("overturn", 5e-6)])
-def test_penalty(case, p, monkeypatch):
-    monkeypatch.setattr(linalg, "UNROLLED", 0)  # compiles faster
+def test_penalty(case, p):
     trajectory = run(case, DT, formulation=Penalty())
     found = errors(case, trajectory)
     assert found.p < p and found.f < 1e-2

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...math.linalg import gram, inverse3, matmul, matvec, solve, vecmat
+from ...math.linalg import gram, inverse, inverse3, matmul, matvec, vecmat
 from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms, Stabilisation
 from ...mechanics.saddle import solve_active
@@ -75,8 +75,7 @@ def constants(robot) -> Constants:
 
 def _body(body: NaturalBody) -> BodyConstants:
     K = body.mass_weights
-    inverse = jax.vmap(lambda e: solve(K, e, spd=True))(jnp.eye(4, dtype=K.dtype))
-    return BodyConstants(K, inverse, body.weights(body.centre), body.second_moment, body.gram)
+    return BodyConstants(K, inverse(K), body.weights(body.centre), body.second_moment, body.gram)
 
 
 class CableTerms(NamedTuple):
