@@ -86,7 +86,8 @@ def require_rotation(field: str, x) -> None:
 def _is_rotation(R):
     gram = (R[:, :, None] * R[:, None, :]).sum(0) - np.eye(3)
     a, b, c = R.T
-    crossed = a[[1, 2, 0]] * b[[2, 0, 1]] - a[[2, 0, 1]] * b[[1, 2, 0]]
+    after, before = np.array([1, 2, 0]), np.array([2, 0, 1])  # no lists: R may be traced
+    crossed = a[after] * b[before] - a[before] * b[after]
     return (abs(gram).max() < 1e-5) & ((crossed * c).sum() > 0)
 
 

@@ -156,15 +156,16 @@ def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
     return tuple(sorted(alarms))
 
 
-def _alarms(run: Run, t, state, u, multipliers) -> dict[str, jax.Array]:
+def _alarms(run: Run, t, state, u, multipliers, inner) -> dict[str, jax.Array]:
     """Which alarms hold at the start of a step. Nothing of it carries derivatives."""
     dynamics, (t, q, v) = run.dynamics, jax.lax.stop_gradient((t, state.q, state.v))
     dynamics, u = _frozen((dynamics, u))
     inputs = u(t, q, v)
     if dynamics.system.n_constraints == 0:
         multipliers = jnp.zeros(0, q.dtype)
-    elif multipliers is None:
-        multipliers = dynamics.multipliers(t, q, v, inputs)
+    elif multipliers is None:  # of the rows that act, where the method lets some go
+        method, inner = _frozen((run.integrator, inner))
+        multipliers = method.multipliers(dynamics, method.record(inner), t, q, v, inputs)
     found = dynamics.system.alarms(t, q, v, inputs, jax.lax.stop_gradient(multipliers))
     return {name: jnp.any(x) for name, x in found.items()}
 
@@ -216,7 +217,7 @@ def _blocks(run: Run, start, first, t0, dt, n_saves: int, count=None):
         )
         alive = code == GOOD
         if alarms:
-            found = _alarms(run, t, state, u, multipliers)
+            found = _alarms(run, t, state, u, multipliers, inner)
             alarms = {
                 name: jnp.where(found[name] & alive, jnp.minimum(time, t), time)
                 for name, time in alarms.items()
