@@ -36,6 +36,11 @@ _COMMANDS = {
     "reproduce rod": _Command(
         "reproduce", "reproduce_rod", "repeat the rod paper's experiments and judge its claims"
     ),
+    "reproduce rope-robot": _Command(
+        "reproduce",
+        "reproduce_rope_robot",
+        "repeat the rope-robot paper's experiments and judge its claims",
+    ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
     "list": _Command("listing", "show", "machines and integrators"),
 }

@@ -1,11 +1,14 @@
-"""The force of the study."""
+"""The force and the numbers of the study."""
 
 import jax.numpy as jnp
 
 from ...control import Quintic
 
-#: of the paper: duration [s]
-DURATION = 15.0
+#: of the paper: duration, instants of its linearisations [s], its computing times, full and reduced
+DURATION, POINTS = 15.0, (0.0, 4.2, 5.0, 5.5)
+PAPER_SECONDS = (39.1, 20.0)
+#: step of all implicit runs, and interval of what is compared [s]
+STEP, RECORDED = 1e-3, 0.025
 #: not in the paper: lift [N], 6 % above the weight of the platform, and when it begins, is there
 #: and is gone [s], so that ropes are slack at the instants about which the paper linearises
 LIFT, TIMES = 52.0, (2.0, 4.5, 7.0)

@@ -1,0 +1,148 @@
+"""Reduced models of the robot: how far from the whole one, and at what cost."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...formulations import Baumgarte
+from ...mechanics import State, System
+from ...reduce import Subspace, axial_basis, far_apart, piecewise_linear
+from ...simulate import simulate
+from ...systems import two_rope_robot
+from ..timing import Timing, in_turn
+from .setup import POINTS, RECORDED, STEP, lift
+
+#: scale of velocities beside coordinates where they count [s]
+VELOCITY = 0.05
+#: the step of explicit runs [s] for one segment; the fastest mode of ropes grows with segments^2
+_EXPLICIT = 1.8e-3
+
+
+class Error(NamedTuple):
+    """Distance from the reference, root mean square over time: of all coordinates relative to
+    themselves (the paper's), to their motion, and of the platform relative to its motion."""
+
+    relative: float
+    motion: float
+    platform: float
+
+
+class Reduced(NamedTuple):
+    """`segments` of each rope; simulated time `duration` [s]; `errors` and `timings` by model;
+    `guess`: relative error of a robot that never moves; `coordinates` by model."""
+
+    segments: int
+    duration: float
+    errors: dict[str, Error]
+    timings: dict[str, Timing]
+    guess: float
+    coordinates: dict[str, int]
+
+
+FULL, START, PAPER = "full model", "piecewise linear, at rest only", "piecewise linear, paper's"
+FAR, AXIAL = "piecewise linear, far apart", "axial subspace"
+
+
+def measure(segments: int, duration: float, rounds: int) -> Reduced:
+    """All models by one method at one step, against an explicit run of fourth order."""
+    robot = two_rope_robot(segments)
+    start, push = robot.rest(), lift()
+    every = lambda dt: max(1, round(RECORDED / dt))
+    fine = RECORDED / np.ceil(RECORDED / (_EXPLICIT / segments**2))
+    reference = simulate(
+        robot,
+        start,
+        dt=fine,
+        duration=duration,
+        save_every=every(fine),
+        control=push,
+        integrator="rk4",
+        formulation=Baumgarte(20.0, 20.0),
+    )
+    states = State(np.asarray(reference.q), np.asarray(reference.v))
+    at = lambda t: int(np.argmin(np.abs(np.asarray(reference.t) - t)))
+    chosen = [State(states.q[at(t)], states.v[at(t)]) for t in POINTS]
+    count = len(chosen)
+    axial = Subspace(robot, axial_basis(robot), jnp.zeros(robot.n_q))
+    models: dict[str, System] = {
+        FULL: robot,
+        # one point as often as the paper has points: nothing new to compile
+        START: piecewise_linear(robot, [start] * count),
+        PAPER: piecewise_linear(robot, chosen),
+        FAR: piecewise_linear(robot, far_apart(states, count, VELOCITY), velocity_scale=VELOCITY),
+        AXIAL: axial,
+    }
+
+    def job(model) -> Callable[[], np.ndarray]:
+        first = axial.project(start) if model is axial else start
+
+        def go() -> np.ndarray:
+            run = simulate(
+                model,
+                first,
+                dt=STEP,
+                duration=duration,
+                save_every=every(STEP),
+                control=push,
+                integrator="generalised_alpha",
+                throw=False,
+            )
+            q = run.q if model is not axial else axial.origin + run.q @ axial.basis.T
+            return np.asarray(q)
+
+        return go
+
+    jobs = {name: job(model) for name, model in models.items()}
+    for name in (FULL, PAPER, AXIAL):
+        jobs[name]()
+    timed = in_turn({name: jobs[name] for name in (FULL, PAPER, AXIAL)}, rounds)
+    found = {name: q for name, (q, _) in timed.items()}
+    found |= {name: jobs[name]() for name in (START, FAR)}
+    t = np.asarray(reference.t)
+    return Reduced(
+        segments,
+        duration,
+        {name: error(t, found[name], states.q) for name in models},
+        {name: timing for name, (_, timing) in timed.items()},
+        error(t, np.broadcast_to(states.q[0], states.q.shape), states.q).relative,
+        {name: model.n_q for name, model in models.items()},
+    )
+
+
+def error(t, q, reference) -> Error:
+    """Of coordinates (k, n) at times (k,), the platform's last."""
+    norm = lambda x: float(np.sqrt(np.trapezoid(np.sum(np.square(x), axis=1), t)))
+    off, moved = q - reference, reference - reference[0]
+    return Error(
+        norm(off) / norm(reference),
+        norm(off) / norm(moved),
+        norm(off[:, -3:]) / norm(moved[:, -3:]),
+    )
+
+
+def force_cost(segments: int, rounds: int, evaluations: int = 1000) -> dict[str, Timing]:
+    """Seconds of one evaluation of the force, exact and piecewise linear, in a loop."""
+    robot = two_rope_robot(segments)
+    pose = [jnp.array([0.45, z, -0.25]) for z in (-3.27, -3.2, -3.15, -3.1)]
+    points = [robot.hanging(p) for p in pose]
+    t, u = jnp.zeros(()), jnp.zeros(3)
+
+    @eqx.filter_jit
+    def loop(model, q, v):
+        step = lambda _, y: y + 1e-12 * model.force(t, y, v, u)
+        return jax.lax.fori_loop(0, evaluations, step, q)
+
+    models = {FULL: robot, PAPER: piecewise_linear(robot, points)}
+    jobs = {
+        name: lambda m=m: jax.block_until_ready(loop(m, points[1].q, points[1].v))
+        for name, m in models.items()
+    }
+    for go in jobs.values():
+        go()
+    timed = in_turn(jobs, rounds)
+    per = lambda timing: Timing(tuple(x / evaluations for x in timing.rounds))
+    return {name: per(timing) for name, (_, timing) in timed.items()}
