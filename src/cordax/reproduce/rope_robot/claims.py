@@ -62,7 +62,7 @@ def _snap(study: Study) -> Claim:
     return Claim(
         "figure 3: deflection of the platform, and forces when ropes get taut",
         f"the platform is highest, {top:.4f} m, at {at:.2f} s; ropes snap taut at {when:.2f} s "
-        f"with {first:.1f} and {second:.1f} N, of instants 5 ms apart: the pull is over so soon that "
+        f"with {first:.1f} and {second:.1f} N, of instants 5 ms apart: it is over so soon that "
         "coarser ones show less",
         "cannot be judged",
         "the parameters behind the figure are not in the paper",
