@@ -101,7 +101,8 @@ def test_the_platform_turns_over():
     assert crossing(t, 1 - 2 * (x**2 + y**2)) == pytest.approx(7.5901, abs=2e-3)
     pitch = np.degrees(np.asarray(trajectory["euler"])[:, 1])
     assert t[np.argmax(np.abs(pitch))] == pytest.approx(7.59, abs=0.006)
-    assert float(trajectory.warnings["cable_pushes"]) == pytest.approx(7.665, abs=1e-9)
+    # seen in every step, between two stored instants
+    assert 7.66 < float(trajectory.warnings["cable_pushes"]) < 7.665
     tension = np.asarray(trajectory["tension"])
     assert tension.min() == pytest.approx(-46.1, abs=0.1)
     assert tension[:, 2].max() == pytest.approx(115.0, rel=2e-2)

@@ -20,6 +20,8 @@ from ..math.materialise import materialise
 #: how far redundant rows may come apart per distance from the constraints: all rows together ask
 #: for a few times the step of one of them, and directions turn by about as much as coordinates move
 DRIFT_MARGIN = 10.0
+#: relative singular values above it are never taken for drift
+MOST_DRIFT = 1e-3
 
 
 class SaddlePoint(eqx.Module):
@@ -89,8 +91,8 @@ class LeastSquares(SaddlePoint):
     @staticmethod
     def of(system, q, J, phi, tolerance: float = 1e-9) -> "LeastSquares":
         """Away from the constraints, by `phi` (m,), redundant rows differ: the tolerance is at
-        least that distance."""
-        drift = DRIFT_MARGIN * _distance(J, phi)
+        least that distance, as long as it is one that a run may drift."""
+        drift = jnp.minimum(DRIFT_MARGIN * _distance(J, phi), MOST_DRIFT)
         tolerance = jnp.maximum(tolerance, lax.stop_gradient(drift))
         return LeastSquares(system.mass_matrix(q), J, tolerance, system.mass_is_regular)
 
