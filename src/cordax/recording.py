@@ -29,7 +29,9 @@ class Recording(eqx.Module):
 
     def __init__(self, t, values, about: Mapping[str, str] | None = None):
         self.notes = tuple((str(name), str(text)) for name, text in (about or {}).items())
-        self.t = np.asarray(as_float_array(t, "recording.t"), dtype=float)
+        # inside of `jit` a conversion by JAX would hide the numbers
+        plain = isinstance(t, np.ndarray) and t.dtype.kind in "iuf"
+        self.t = np.asarray(t if plain else as_float_array(t, "recording.t"), dtype=float)
         require(isinstance(values, Mapping), "recording.values", values, "arrays by name")
         self.values = {
             name: as_float_array(x, f"recording.values[{name!r}]") for name, x in values.items()

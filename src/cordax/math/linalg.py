@@ -118,6 +118,8 @@ def pseudo_inverse(A, tolerance):
     """Moore and Penrose's, of (m, n), singular values below `tolerance` times the largest taken for
     zero; the tolerance may be computed, its derivative is zero. Derivatives hold while the rank
     stays what it is."""
+    if A.shape[0] == 0:
+        return A.T
     U, s, Vt = jnp.linalg.svd(A, full_matrices=False)
     kept = s > tolerance * s[0]
     return (Vt.T * jnp.where(kept, 1.0 / jnp.where(kept, s, 1.0), 0.0)) @ U.T
