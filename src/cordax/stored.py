@@ -178,7 +178,7 @@ def pieces_together(parts: list[Trajectory], counts: list[int], system) -> Traje
         arrays = jax.tree.map(rows, *(which(p) for p in parts))
         arrays, warnings = jax.device_put((arrays, warnings))
     rest = last.result, last.failure_time, system, last.events, last.statistics
-    return Trajectory(*arrays, warnings, *rest)
+    return Trajectory(*arrays, warnings, *rest)  # pyright: ignore[reportCallIssue]
 
 
 def _sums(counts: list[dict]) -> dict:

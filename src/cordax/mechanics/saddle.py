@@ -93,8 +93,8 @@ class LeastSquares(SaddlePoint):
         """Away from the constraints, by `phi` (m,), redundant rows differ: the tolerance is at
         least that distance, as long as it is one that a run may drift."""
         drift = jnp.minimum(DRIFT_MARGIN * _distance(J, phi), MOST_DRIFT)
-        tolerance = jnp.maximum(tolerance, lax.stop_gradient(drift))
-        return LeastSquares(system.mass_matrix(q), J, tolerance, system.mass_is_regular)
+        least = jnp.maximum(tolerance, lax.stop_gradient(drift))
+        return LeastSquares(system.mass_matrix(q), J, least, system.mass_is_regular)
 
     def solve(self, f, b):
         M, J = self.M, self.J

@@ -175,7 +175,7 @@ def times_gram(P: Float[Array, "4 n"]) -> Float[Array, "4 n"]:
     G = np.pad(bsplines.gram(n), ((3, 3), (0, 0)))
     around = jnp.pad(P, ((0, 0), (3, 3)))
     bands = [G[k + np.arange(n), np.arange(n)] * around[:, k : k + n] for k in range(7)]
-    return sum(bands[1:], bands[0])
+    return sum(bands[1:], bands[0])  # pyright: ignore[reportReturnType]
 
 
 @lru_cache
