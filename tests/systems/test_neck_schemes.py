@@ -219,7 +219,7 @@ def test_implicit_scheme_hides_the_instability_of_four_joints():
 )
 def test_tendons_that_push_are_reported(case, mean, lowest, from_start):
     """The controlled motion needs negative tensions with cumulative routing, and with too little
-    mean tension: reported with the first stored time, not hidden."""
+    mean tension: reported with the first step that shows it, stored or not."""
     neck = neck_of(case, elastic=True)
     control = eqx.tree_at(
         lambda c: c.computed.distribution.mean, stored_control(case, neck), jnp.asarray(mean)
@@ -235,6 +235,7 @@ def test_tendons_that_push_are_reported(case, mean, lowest, from_start):
         assert "warning" not in trajectory.summary()
         return
     assert np.min(smallest) < lowest
-    assert first == trajectory.t[np.argmax(smallest < -PUSH)]
+    stored = float(trajectory.t[np.argmax(smallest < -PUSH)])
+    assert stored - EVERY * 2e-3 < first <= stored
     assert from_start or first > 0.1
     assert f"tendon in compression from t = {first:g} s" in trajectory.summary()
