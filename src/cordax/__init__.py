@@ -41,6 +41,7 @@ from .integrators import Suzuki4 as Suzuki4  # noqa: E402
 from .integrators import SymplecticEuler as SymplecticEuler  # noqa: E402
 from .integrators import Unilateral as Unilateral  # noqa: E402
 from .integrators import Zhai as Zhai  # noqa: E402
+from .mechanics import Bodies as Bodies  # noqa: E402
 from .mechanics import Controller as Controller  # noqa: E402
 from .mechanics import Delegate as Delegate  # noqa: E402
 from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.math.newton import newton
+from cordax.math.newton import Correction, newton
 
 
 def residual(x, args):
@@ -84,3 +84,13 @@ def test_members_of_a_batch_do_not_disturb_each_other():
     x, converged = jax.jit(jax.vmap(root))(args)
     np.testing.assert_array_equal(converged, [True, True, False])
     np.testing.assert_allclose(x[1], jitted(args[1])[0], rtol=1e-12)
+
+
+def test_round_off_within_the_tolerance_is_a_solution_however_small_the_radius():
+    noise = lambda x, args: 1e-11 * jnp.cos(1e13 * x)  # no correction makes it smaller
+    exact = Correction(lambda x, args: jnp.ones(1), lambda A, r: r)
+    options = {"tolerance": 1e-9, "max_iterations": 40, "radius": 1e-12}
+    assert newton(noise, jnp.zeros(1), (), correction=exact, **options)[1]
+    assert not newton(noise, jnp.zeros(1), (), correction=exact, **options | {"tolerance": 1e-13})[
+        1
+    ]

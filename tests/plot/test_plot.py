@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import cordax
-from cordax.mechanics import Scene
+from cordax.mechanics import Bodies, Scene
 from cordax.systems import Neck, Oscillator, Pendulum, SplineRod
 
 matplotlib.use("Agg")
@@ -155,3 +155,21 @@ def test_what_stays_upright_is_drawn_in_its_plane():
     assert plot_scene(rod, still).axes[0].get_ylabel() == "z [m]"
     assert dimension(scenes_of(rod, np.zeros(2), np.stack([still, bent]))[0]) == 3
     assert dimension(scenes_of(rod, np.zeros(1), still[None], flatten=False)[0]) == 3
+
+
+def test_bodies_are_filled_where_their_pose_puts_their_faces():
+    class Door(Pendulum):
+        def geometry(self, t, q):
+            c, s = jnp.cos(q[0]), jnp.sin(q[0])
+            outline = jnp.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]])
+            turn = jnp.array([[[c, -s], [s, c]]])
+            return Scene(
+                bodies={"door": Bodies(jnp.array([[3.0, 4.0]]), turn, outline[None, None])}
+            )
+
+    axes = plot_scene(Door(), jnp.array([np.pi / 2])).axes[0]
+    (filled,) = axes.collections
+    np.testing.assert_allclose(
+        filled.get_paths()[0].vertices[:3], [[3, 4], [3, 5], [1, 5]], atol=1e-12
+    )
+    assert filled.get_facecolor()[0, 3] > 0.5

@@ -157,7 +157,8 @@ def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_itera
         first = now.iterations == 0
         rate = size / jnp.where(first, size, now.part * now.level)
         radius = jnp.where(first & (now.radius < BLIND * size), size, now.radius)
-        long = size > radius
+        # what is below the tolerance may be round-off, which no cutting back makes shorter
+        long = size > jnp.maximum(radius, tolerance)
         slow = ~(rate <= FAST)
         helps = rate <= USELESS
         useless = ~now.stale & ~helps

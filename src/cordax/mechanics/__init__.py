@@ -5,11 +5,12 @@ from .delegate import Delegate
 from .lagrangian import LagrangianSystem
 from .linearisation import DenseLinearisation, Linearisation
 from .saddle import SaddlePoint
-from .scene import Scene
+from .scene import Bodies, Scene
 from .state import State
 from .system import System
 
 __all__ = [
+    "Bodies",
     "Controller",
     "Delegate",
     "DenseLinearisation",

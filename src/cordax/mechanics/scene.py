@@ -1,16 +1,35 @@
 """What a machine looks like, without a word on how it is drawn."""
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+class Bodies(eqx.Module):
+    """Bodies of one kind: where they are, and faces that move with them.
+
+    `position` (n, d) [m] and `rotation` (n, d, d), whose columns are the body's axes; `faces` (n,
+    n_faces, n_corners, d) [m], corners in the body's axes. In the plane a face is an outline."""
+
+    position: Float[Array, "n d"]
+    rotation: Float[Array, "n d d"]
+    faces: Float[Array, "n f k d"]
+
+    def corners(self) -> Float[Array, "n f k d"]:
+        """Of all faces, in the world [m]."""
+        turned = jnp.sum(self.rotation[..., None, None, :, :] * self.faces[..., None, :], axis=-1)
+        return self.position[..., None, None, :] + turned
 
 
 class Scene(eqx.Module):
     """Geometry at one instant, for pictures and films.
 
     `lines` maps a kind ("bar", "tendon", "spring", "cable"...) to polylines, shape (n_lines,
-    n_points, 2 or 3) [m]; `points` maps a kind to positions, shape (n_points, 2 or 3) [m]. Kinds
-    choose the style. `plane` names the axes of points in the plane."""
+    n_points, 2 or 3) [m]; `points` maps a kind to positions, shape (n_points, 2 or 3) [m]; `bodies`
+    maps a kind ("body", "payload"...) to `Bodies`. Kinds choose the style. `plane` names the axes
+    of points in the plane."""
 
     lines: dict[str, Float[Array, "n k d"]] = eqx.field(default_factory=dict)
     points: dict[str, Float[Array, "n d"]] = eqx.field(default_factory=dict)
+    bodies: dict[str, Bodies] = eqx.field(default_factory=dict)
     plane: str = eqx.field(static=True, default="xy")

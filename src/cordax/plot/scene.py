@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import LineCollection
+from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -19,9 +19,11 @@ from .._checks import require, require_shape
 from ..mechanics import Scene, System
 from ..trajectory import Trajectory
 from .style import (
+    BODIES,
     COLOURED_BY,
     FONT,
     LINES,
+    OTHER_BODY,
     OTHER_LINE,
     OTHER_POINT,
     POINTS,
@@ -111,7 +113,7 @@ def scenes_of(system: System, t: np.ndarray, q: np.ndarray, *, flatten: bool = T
     """What to draw at times `t` [s], shape (k,), in configurations `q`, shape (k, n_q). With
     `flatten`, what stays in an upright plane y = const is drawn in it: x and z."""
     batch = jax.tree.map(np.asarray, _geometries(system, jnp.asarray(t), jnp.asarray(q)))
-    if flatten and dimension(batch) == 3 and not _solids(batch) and _stays_upright(batch):
+    if flatten and dimension(batch) == 3 and not batch.bodies and _stays_upright(batch):
         upright = jax.tree.map(lambda x: x[..., [0, 2]], batch)
         batch = Scene(upright.lines, upright.points, plane="xz")
     return [jax.tree.map(lambda x, i=i: x[i], batch) for i in range(len(t))]
@@ -130,9 +132,14 @@ def _geometries(system: System, t, q) -> Scene:
 
 def dimension(scene: Scene) -> int:
     """2 or 3."""
-    arrays = [*scene.lines.values(), *scene.points.values()]
-    require(len(arrays) > 0, "system.geometry", "no lines and no points", "something to draw")
+    arrays = _positions(scene)
+    require(len(arrays) > 0, "system.geometry", "an empty Scene", "something to draw")
     return arrays[0].shape[-1]
+
+
+def _positions(scene: Scene) -> list:
+    corners = [np.asarray(bodies.corners()) for bodies in scene.bodies.values()]
+    return [*scene.lines.values(), *scene.points.values(), *corners]
 
 
 def new_axes(scene: Scene) -> Axes:
@@ -144,7 +151,7 @@ def new_axes(scene: Scene) -> Axes:
 def bounds(scenes: Sequence[Scene]) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest corner of all scenes with a margin [m], shape (2 or 3,) each."""
     d = dimension(scenes[0])
-    arrays = [x for s in scenes for x in (*s.lines.values(), *s.points.values())]
+    arrays = [x for s in scenes for x in _positions(s)]
     points = np.concatenate([np.asarray(x).reshape(-1, d) for x in arrays])
     low, high = points.min(axis=0), points.max(axis=0)
     margin = 0.06 * max(float(np.max(high - low)), 1e-6)
@@ -205,8 +212,6 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
     artists: dict = {}
     for kind, lines in scene.lines.items():
         style = LINES.get(kind, OTHER_LINE)
-        if kind in _solids(scene):
-            continue
         options: dict = {"linewidths": style.width, "zorder": style.order}
         if kind in values:
             lowest = norm or norm_of(values[kind])
@@ -215,9 +220,9 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
             options |= {"colors": style.colour}
         artists["lines", kind] = Lines(list(_shape(np.asarray(lines), style.zigzag)), **options)
         axes.add_collection(artists["lines", kind], autolim=False)
-    if solids := _solids(scene):
-        artists["solids"] = _bodies(scene, solids)
-        axes.add_collection(artists["solids"], autolim=False)
+    if scene.bodies:
+        artists["bodies"] = _filled(scene, flat)
+        axes.add_collection(artists["bodies"], autolim=False)
     for kind, points in scene.points.items():
         style = POINTS.get(kind, OTHER_POINT)
         look = {"s": style.size, "c": style.colour, "edgecolors": "#333333", "linewidths": 0.8}
@@ -226,43 +231,38 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
     return artists
 
 
-def _solids(scene: Scene) -> list[str]:
-    """Kinds of lines that are faces of bodies in space."""
-    filled = lambda kind: LINES.get(kind, OTHER_LINE).face is not None
-    return [kind for kind, x in scene.lines.items() if filled(kind) and x.shape[-1] == 3]
-
-
-def _bodies(scene: Scene, kinds: list[str]):
-    """All faces as one artist, which draws the far ones first."""
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
-    colours = [LINES[kind].face for kind in kinds for _ in scene.lines[kind]]
-    edge = LINES[kinds[0]]
-    return Poly3DCollection(
-        _faces(scene, kinds),
-        facecolors=colours,
-        edgecolors=edge.colour,
-        linewidths=edge.width,
+def _filled(scene: Scene, flat: bool):
+    """All faces of all bodies as one artist, which in space draws the far ones first."""
+    if flat:
+        Faces = PolyCollection
+    else:
+        from mpl_toolkits.mplot3d.art3d import Poly3DCollection as Faces
+    counts = {kind: int(np.prod(x.faces.shape[:2])) for kind, x in scene.bodies.items()}
+    styles = [BODIES.get(kind, OTHER_BODY) for kind, n in counts.items() for _ in range(n)]
+    return Faces(
+        _faces(scene),
+        facecolors=[style.face for style in styles],
+        edgecolors=[style.edge for style in styles],
+        linewidths=0.9,
         alpha=0.92,
-        zorder=edge.order,
+        zorder=3,
     )
 
 
-def _faces(scene: Scene, kinds: list[str]) -> list[np.ndarray]:
-    return [face for kind in kinds for face in np.asarray(scene.lines[kind])]
+def _faces(scene: Scene) -> list[np.ndarray]:
+    every = (np.asarray(bodies.corners()) for bodies in scene.bodies.values())
+    return [face for x in every for face in x.reshape(-1, *x.shape[-2:])]
 
 
 def move(artists: dict, scene: Scene, values: Mapping[str, Any]) -> None:
     """Bring artists that `draw` made to another scene of the same machine."""
     for kind, lines in scene.lines.items():
-        if kind in _solids(scene):
-            continue
         artist = artists["lines", kind]
         artist.set_segments(list(_shape(np.asarray(lines), LINES.get(kind, OTHER_LINE).zigzag)))
         if kind in values:
             artist.set_array(np.asarray(values[kind]))
-    if solids := _solids(scene):
-        artists["solids"].set_verts(_faces(scene, solids))
+    if scene.bodies:
+        artists["bodies"].set_verts(_faces(scene))
     for kind, points in scene.points.items():
         points = np.asarray(points)
         if points.shape[1] == 2:

@@ -31,14 +31,19 @@ FONT = {
 
 
 class LineStyle(NamedTuple):
-    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only; `face`
-    fills closed lines in space, the faces of a body."""
+    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only."""
 
     colour: str
     width: float
     order: int
     zigzag: bool = False
-    face: str | None = None
+
+
+class BodyStyle(NamedTuple):
+    """Of one kind of body: the colours of its faces and edges."""
+
+    face: str
+    edge: str
 
 
 class PointStyle(NamedTuple):
@@ -54,9 +59,12 @@ LINES = {
     "cable": LineStyle("#D55E00", 1.6, 4),
     "spring": LineStyle("#8A8A8A", 0.9, 2, zigzag=True),
     "ground": LineStyle("#000000", 4.0, 1),
-    "body": LineStyle("#22303C", 0.9, 3, face="#A9C3D9"),
-    "payload": LineStyle("#4A3517", 0.9, 3, face="#E8C48A"),
 }
+BODIES = {
+    "body": BodyStyle("#A9C3D9", "#22303C"),
+    "payload": BodyStyle("#E8C48A", "#4A3517"),
+}
+OTHER_BODY = BODIES["body"]
 POINTS = {
     "pivot": PointStyle("#FFFFFF", 16.0, 5),
     "ground": PointStyle("#000000", 30.0, 5),

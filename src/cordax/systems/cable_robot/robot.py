@@ -449,12 +449,12 @@ class CableRobot(System):
         c, parts = self._constants(), self.split(q)
         b = place(c.attachments, parts.platform)
         path = self.exits.path(t, b, parts.exits, 12)
-        faces = self.platform.weights(shape.solid(self.platform, self.attachments))
-        lines = {"cable": path, "body": place(faces, parts.platform)}
+        platform = shape.solid(self.platform, self.attachments)
+        bodies = {"body": shape.posed(self.platform, parts.platform, platform)}
         if self.payload is not None:
-            faces = self.payload.body.weights(shape.box(self.payload.body))
-            lines["payload"] = place(faces, parts.payload)
-        return Scene(lines=lines, points={"exit": path[:, 0], "joint": b})
+            payload = self.payload.body
+            bodies["payload"] = shape.posed(payload, parts.payload, shape.box(payload))
+        return Scene({"cable": path}, {"exit": path[:, 0], "joint": b}, bodies)
 
 
 def _check_slack(cables: ElasticCables, weight) -> None:

@@ -4,15 +4,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .natural import NaturalBody
+from ...mechanics import Bodies
+from .natural import NaturalBody, place
 
-#: corners of the faces of a cube of edge 2, each closed, shape (6, 5, 3)
+#: corners of the faces of a cube of edge 2, shape (6, 4, 3)
 _CUBE = np.array(
     [
-        [
-            np.insert(np.array([a, b]), axis, side)
-            for a, b in ((-1, -1), (-1, 1), (1, 1), (1, -1), (-1, -1))
-        ]
+        [np.insert(np.array([a, b]), axis, side) for a, b in ((-1, -1), (-1, 1), (1, 1), (1, -1))]
         for axis in range(3)
         for side in (-1, 1)
     ],
@@ -20,7 +18,7 @@ _CUBE = np.array(
 )
 
 
-def box(body: NaturalBody) -> Float[Array, "6 5 3"]:
+def box(body: NaturalBody) -> Float[Array, "6 4 3"]:
     """Faces of the uniform box that has the mass, centre and inertia of a body, in its axes [m]."""
     axes, half = _equal_box(body)
     return body.centre + (_CUBE * half) @ axes.T
@@ -36,11 +34,11 @@ def solid(body: NaturalBody, attachments) -> Float[Array, "6 k 3"]:
     plane = jnp.linalg.eigh(arms.T @ arms)[1][:, 1:]
     x, y = (arms @ plane).T
     corners = attachments[jnp.argsort(jnp.arctan2(y, x))]
-    k = max(5, attachments.shape[0] + 1)
-    closed = jnp.concatenate([corners, jnp.broadcast_to(corners[:1], (k - corners.shape[0], 3))])
-    polygon = jnp.concatenate([closed[None], jnp.broadcast_to(closed[0], (5, k, 3))])
+    k = max(4, attachments.shape[0])
+    corners = jnp.concatenate([corners, jnp.broadcast_to(corners[:1], (k - corners.shape[0], 3))])
+    polygon = jnp.concatenate([corners[None], jnp.broadcast_to(corners[0], (5, k, 3))])
     faces = box(body)
-    faces = jnp.concatenate([faces, jnp.broadcast_to(faces[:, -1:], (6, k - 5, 3))], axis=1)
+    faces = jnp.concatenate([faces, jnp.broadcast_to(faces[:, -1:], (6, k - 4, 3))], axis=1)
     return jnp.where(inside, faces, polygon)
 
 
@@ -49,3 +47,9 @@ def _equal_box(body: NaturalBody):
     moments = 0.5 * jnp.trace(body.inertia) * jnp.eye(3) - body.inertia
     values, axes = jnp.linalg.eigh(moments)
     return axes, jnp.sqrt(3.0 * jnp.maximum(values, 0.0) / body.mass)
+
+
+def posed(body: NaturalBody, q, faces) -> Bodies:
+    """A body in natural coordinates `q`, with its faces in its axes."""
+    origin = place(body.weights(jnp.zeros(3)), q)
+    return Bodies(origin[None], body.rotation(q)[None], faces[None])

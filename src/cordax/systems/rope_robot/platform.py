@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 from ..._checks import require_axes, require_positive, require_shape
 from ..._precision import float_field
 from ...math.trigonometry import sincos
+from ...mechanics import Bodies
 
 
 class Platform(eqx.Module):
@@ -45,12 +46,8 @@ class Platform(eqx.Module):
         arm = jnp.stack([c * b[0] - s * b[1], s * b[0] + c * b[1]])
         return arm, jnp.stack([-arm[1], arm[0]])
 
-    def outline(self, pose) -> Float[Array, "5 2"]:
-        """Its corners, the first one again at the end."""
-        half = 0.5 * self.size
-        corners = half * jnp.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]])
+    def body(self, pose) -> Bodies:
+        """What it looks like: a rectangle."""
+        corners = 0.5 * self.size * jnp.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
         s, c = sincos(pose[2])
-        turned = jnp.stack(
-            [c * corners[:, 0] - s * corners[:, 1], s * corners[:, 0] + c * corners[:, 1]]
-        )
-        return pose[:2] + turned.T
+        return Bodies(pose[None, :2], jnp.array([[[c, -s], [s, c]]]), corners[None, None])

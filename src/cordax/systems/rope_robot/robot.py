@@ -384,12 +384,11 @@ class RopeRobot(System):
         return out
 
     def geometry(self, t, q):
-        lines = {"cable": self.nodes(q)}
-        points = {"exit": self.roots}
+        points, bodies = {"exit": self.roots}, {}
         if self.platform is not None:
-            lines["body"] = self.platform.outline(self.split(q)[1])[None]
+            bodies["body"] = self.platform.body(self.split(q)[1])
             points["joint"] = self.nodes(q)[:, -1]
-        return Scene(lines=lines, points=points, plane="xz")
+        return Scene({"cable": self.nodes(q)}, points, bodies, plane="xz")
 
 
 @eqx.filter_jit
