@@ -87,10 +87,9 @@ def test_members_of_a_batch_do_not_disturb_each_other():
 
 
 def test_round_off_within_the_tolerance_is_a_solution_however_small_the_radius():
-    noise = lambda x, args: 1e-11 * jnp.cos(1e13 * x)  # no correction makes it smaller
+    # no correction makes it smaller
+    noise = lambda x, args: 1e-11 * (1.0 + 0.5 * jnp.cos(1e13 * x))
     exact = Correction(lambda x, args: jnp.ones(1), lambda A, r: r)
-    options = {"tolerance": 1e-9, "max_iterations": 40, "radius": 1e-12}
-    assert newton(noise, jnp.zeros(1), (), correction=exact, **options)[1]
-    assert not newton(noise, jnp.zeros(1), (), correction=exact, **options | {"tolerance": 1e-13})[
-        1
-    ]
+    options = {"max_iterations": 40, "radius": 1e-12, "correction": exact}
+    assert newton(noise, jnp.zeros(1), (), tolerance=1e-9, **options)[1]
+    assert not newton(noise, jnp.zeros(1), (), tolerance=1e-13, **options)[1]
