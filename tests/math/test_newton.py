@@ -87,8 +87,7 @@ def test_members_of_a_batch_do_not_disturb_each_other():
 
 
 def test_round_off_within_the_tolerance_is_a_solution_however_small_the_radius():
-    # no correction makes it smaller
-    noise = lambda x, args: 1e-11 * (1.0 + 0.5 * jnp.cos(1e13 * x))
+    noise = lambda x, args: -1e-11 - 1e-3 * x  # corrections make it larger
     exact = Correction(lambda x, args: jnp.ones(1), lambda A, r: r)
     options = {"max_iterations": 40, "radius": 1e-12, "correction": exact}
     assert newton(noise, jnp.zeros(1), (), tolerance=1e-9, **options)[1]
