@@ -1,6 +1,8 @@
 """The result of a simulation."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -172,6 +174,47 @@ class Trajectory(eqx.Module):
                 table[name].attrs["units"] = unit
         return table
 
+    def to_pandas(self, names: Sequence[str] | None = None):
+        """A `pandas.DataFrame` with `names` (default: all of them) as columns, in SI units, over
+        `time` [s]; components are counted from one: `tension_1` (needs the `data` extra)."""
+        import pandas as pd
+
+        self._known_one("to_pandas")
+        columns = as_columns(
+            {name: self[name] for name in (self.names if names is None else names)}
+        )
+        return pd.DataFrame(columns, index=pd.Index(np.asarray(self.t), name="time"))
+
+    # what follows is done by packages that know trajectories, imported where it is asked for
+    def to_csv(self, path: str | Path, names: Sequence[str] | None = None) -> Path:
+        """Write `names` (default: all of them) as a table that `cordax.io.read_csv` and
+        spreadsheets read; returns the path."""
+        from .io import write_csv
+
+        self._known_one("to_csv")
+        return write_csv(path, self, names)
+
+    def to_html(self, path: str | Path, **options) -> Path:
+        """Write one web page that plays the run without server or network: `plot.write_page`."""
+        from .plot import write_page
+
+        return write_page(self, path, **options)
+
+    def plot(self, names: Sequence[str] | None = None, **options):
+        """A figure of `names` (default: the machine's `overview`) over time: `plot.plot_states`."""
+        from .plot import plot_states
+
+        self._known_one("plot")
+        return plot_states(self, names, **options)
+
+    def animate(self, path: str | Path, **options) -> Path:
+        """Write a film, `.gif` or `.mp4`, or a page that plays, `.html`: `plot.animate`."""
+        from .plot import animate, write_page
+
+        self._known_one("animate")
+        as_page = Path(path).suffix.lower() in (".html", ".htm")
+        return (write_page if as_page else animate)(self, path, **options)
+
     @property
     def end(self) -> State:
         """The last state: `simulate(run.system, run.end, t0=float(run.t[-1]), ...)` goes on."""
@@ -221,10 +264,32 @@ class Trajectory(eqx.Module):
             statistics=read("statistics/"),
         )
 
+    def _known_one(self, what: str) -> System:
+        """The machine of one run."""
+        if self.t.ndim > 1:
+            raise ValueError(
+                f"{what}: got a batch of {self.t.shape[0]} runs, expected one: "
+                f"jax.tree.map(lambda x: x[i], runs)"
+            )
+        return self._known_system(what)
+
     def _known_system(self, what: str) -> System:
         if self.system is None:
             raise ValueError(f"{what} needs the machine: load with Trajectory.load(path, system)")
         return self.system
+
+
+def as_columns(quantities: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Quantities, shape (k,) or (k, ...), as named columns of a table, shape (k,) each."""
+    columns: dict[str, np.ndarray] = {}
+    for name, quantity in quantities.items():
+        values = np.asarray(quantity)
+        if values.ndim == 1:
+            columns[name] = values
+        else:
+            parts = values.reshape(len(values), -1).T
+            columns |= {f"{name}_{i + 1}": x for i, x in enumerate(parts)}
+    return columns
 
 
 def _code_of(value) -> RESULTS:

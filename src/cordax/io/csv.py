@@ -16,7 +16,7 @@ import numpy as np
 from .._checks import require, require_known
 from .._files import replacing
 from ..recording import Recording
-from ..trajectory import Trajectory
+from ..trajectory import Trajectory, as_columns
 
 TIME = "time"
 
@@ -96,14 +96,8 @@ def write_csv(
     available = data.names
     for name in names or ():
         require_known("names", name, available)
-    columns: dict[str, np.ndarray] = {}
-    for name in available if names is None else names:
-        values = np.asarray(data[name] if isinstance(data, Trajectory) else data.values[name])
-        if values.ndim == 1:
-            columns[name] = values
-        else:
-            parts = values.reshape(len(values), -1).T
-            columns |= {f"{name}_{i + 1}": x for i, x in enumerate(parts)}
+    given = data if isinstance(data, Trajectory) else data.values
+    columns = as_columns({name: given[name] for name in (available if names is None else names)})
     path = Path(path)
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         for name, words in about.items():

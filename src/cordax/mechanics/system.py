@@ -158,6 +158,12 @@ class System(eqx.Module):
         """Names of the components of outputs, where numbers would say less."""
         return {}
 
+    @property
+    def overview(self) -> tuple[str, ...]:
+        """Coordinates, inputs or outputs that show a motion at a glance: what is plotted where
+        nobody says what."""
+        return self.coordinate_names
+
     def summary(self, run) -> dict[str, str]:
         """What happened in a run (a `Trajectory`), from a name to a few words."""
         if "tension" not in run.outputs:

@@ -4,6 +4,7 @@ from .animate import animate
 from .files import save_figure
 from .fit import plot_fit
 from .lines import plot_states
+from .page import write_page
 from .pose import plot_pose
 from .scene import plot_scene, plot_snapshots
 
@@ -15,4 +16,5 @@ __all__ = [
     "plot_snapshots",
     "plot_states",
     "save_figure",
+    "write_page",
 ]

@@ -26,11 +26,12 @@ def plot_states(
 
     **Arguments:**
 
-    - `names`: coordinates, velocities (`d_` + name), inputs or outputs; all coordinates by default.
+    - `names`: coordinates, velocities (`d_` + name), inputs or outputs; the machine's
+      `overview` by default.
     - `desired`: wanted values by name, shape (k,) each, drawn dashed beside the actual ones.
     """
     system = trajectory._known_system("plot_states")
-    names = system.coordinate_names if names is None else names
+    names = overview(trajectory) if names is None else names
     for name in names:
         require_known("names", name, trajectory.names)
     for name in desired or {}:
@@ -51,6 +52,13 @@ def plot_states(
             one.set_ylabel(label(group, system))
         axes[-1, 0].set_xlabel("time [s]")
     return figure
+
+
+def overview(trajectory: Trajectory) -> list[str]:
+    """What the machine wants to be shown by, and tensions where it reports some."""
+    system = trajectory._known_system("overview")
+    names = dict.fromkeys([*system.overview, "tension"])
+    return [name for name in names if name in trajectory.names]
 
 
 def draw_curves(

@@ -119,6 +119,10 @@ class CableRobot(System):
         return {"euler": "rad", "swivel": "rad", "payload_position": "m"}
 
     @property
+    def overview(self):
+        return ("position", "euler", "tension")
+
+    @property
     def components(self):
         axes = ("position", "payload_position", "velocity", "angular_velocity")
         return dict.fromkeys(axes, ("x", "y", "z")) | {"euler": ("roll", "pitch", "yaw")}

@@ -114,6 +114,10 @@ class SplineRod(System):
         return dict.fromkeys(("centre", "sag"), "m") | {"stretch": "1", "load": "N"}
 
     @property
+    def overview(self):
+        return ("centre", "sag")
+
+    @property
     def components(self):
         return {"centre": ("x", "y", "z")}
 

@@ -128,6 +128,10 @@ class RopeRobot(System):
         return forces | {"moment": "N m", "node": "m", "stretch": "m"}
 
     @property
+    def overview(self):
+        return ("node", "tension") if self.platform is None else ("x", "z", "angle", "tension")
+
+    @property
     def n_q(self):
         return 2 * self.count * self.n_ropes + (0 if self.platform is None else 3)
 
