@@ -81,7 +81,9 @@ seen.scrubbed = look("scene"); seen.clock = $("clock").textContent;
 eye.azimuth += 1; draw(); seen.turned = look("scene");
 $("reset").click(); seen.back = look("scene");
 play(true);
-setTimeout(() => {
+const waiting = setInterval(() => {
+  if (frame < 63) return;
+  clearInterval(waiting);
   play(false);
   seen.played = look("scene");
   const result = { scrub: seen.start !== seen.scrubbed, turn: seen.turned !== seen.scrubbed,
@@ -89,7 +91,7 @@ setTimeout(() => {
   const note = document.createElement("pre");
   note.id = "seen"; note.textContent = JSON.stringify(result);
   document.body.append(note);
-}, 400);
+}, 20);
 </script>
 """
 
@@ -98,7 +100,7 @@ setTimeout(() => {
 def test_a_browser_plays_it(page, tmp_path):
     acted = tmp_path / "acted.html"
     acted.write_text(page.read_text().replace("</body>", ACTIONS + "</body>"))
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=4000"]
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=30000"]
     folder = f"--user-data-dir={tmp_path / 'profile'}"
     shown = subprocess.run(
         [str(BROWSER), *options, folder, "--dump-dom", acted.as_uri()],
