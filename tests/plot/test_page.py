@@ -74,6 +74,8 @@ def test_the_page_holds_the_motion(page, run):
 
 ACTIONS = """
 <script>
+// without a screen there may be no frames to wait for
+window.requestAnimationFrame = (f) => setTimeout(() => f(performance.now()), 16);
 const seen = {}, look = (id) => $(id).toDataURL();
 seen.start = look("scene") + $("clock").textContent;
 $("time").value = 60; $("time").dispatchEvent(new Event("input"));
