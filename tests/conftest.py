@@ -4,9 +4,11 @@ LLVM's optimisation is off, and so are XLA's newer emitters, which take twice as
 time of a test goes into compiling what runs for a millisecond. Numbers agree with those of
 optimised code to round-off, which is what is tested; how fast it runs is for `benchmarks/`.
 
-Programs are dropped from memory after each file and kept on disk for the length of the run, where
-both workers find them."""
+Programs are kept on disk for the length of the run, where both workers find them, and in memory
+as long as that is little: files share hundreds of tiny ones, 20 ms each. Above `MEMORY` they are
+dropped, so that a worker stays below 2 GB."""
 
+import ctypes
 import gc
 import os
 import tempfile
@@ -28,7 +30,11 @@ import cordax  # noqa: E402
 
 cordax.enable_x64()
 cordax.enable_cache(os.environ["CORDAX_TEST_CACHE"])
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+#: resident memory of a worker [MB] from which on it drops its programs; the largest single test
+#: needs about one gigabyte of its own
+MEMORY = 800
 
 #: files and single tests that take longest, first: a worker that starts one late finishes late
 _LONGEST = tuple((Path(__file__).parent / "longest_first.txt").read_text().split())
@@ -50,12 +56,31 @@ def pytest_collection_modifyitems(items):
     items.sort(key=place)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def drop_programs():
-    """Compiled programs of one file are of little use to the next, and are gigabytes in the end."""
-    yield
-    jax.clear_caches()
-    gc.collect()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Between units of work. What was freed goes back to the system only when glibc is told to:
+    without that the memory of a worker never shrinks."""
+    result = yield
+    if nextitem is None or _group(nextitem) != _group(item):
+        if _resident() > MEMORY:
+            jax.clear_caches()
+            gc.collect()
+            if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+                trim(0)
+    return result
+
+
+def _group(item) -> str:
+    return item.get_closest_marker("xdist_group").args[0]
+
+
+def _resident() -> float:
+    """Memory of this process [MB]; infinite where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return float("inf")
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def pytest_unconfigure():
