@@ -56,6 +56,7 @@ from .statics import Equilibrium as Equilibrium  # noqa: E402
 from .statics import equilibrium as equilibrium  # noqa: E402
 from .statics import modes as modes  # noqa: E402
 from .statics import step_limit as step_limit  # noqa: E402
+from .sweeps import sweep as sweep  # noqa: E402
 from .trajectory import Trajectory as Trajectory  # noqa: E402
 
 __version__ = "0.1.0"

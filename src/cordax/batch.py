@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 from ._checks import require, require_whole
 from ._closures import same_if_equal
@@ -26,8 +28,9 @@ def simulate_batch(
     *,
     chunk: int = 64,
     workers: int | None = None,
+    keep: Callable[[Trajectory], Any] | None = None,
     **options,
-) -> Trajectory:
+) -> Any:
     """Simulate one machine for each row of `parameters`.
 
     **Arguments:**
@@ -39,11 +42,14 @@ def simulate_batch(
       enough for vector units.
     - `workers`: chunks advanced at the same time, one thread each; default: the number of cores.
       One where the compiled machine calls LAPACK, whose calls would wait for each other.
+    - `keep`: what to return of each member instead of its whole trajectory, computed within the
+      compiled loop: a function from a `Trajectory`, which knows its machine, to any arrays.
     - other options as in `simulate`; `throw` is off: every member carries its own `result` and
       `failure_time`, and a failed one leaves the others alone.
 
     Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members
-    differ)."""
+    differ), or what `keep` returns, with that axis. Where JAX has several devices, chunks are
+    spread over them."""
     build = same_if_equal(build)  # a lambda is a new function each time
     leaves = jax.tree.leaves(parameters)
     require(
@@ -69,30 +75,35 @@ def simulate_batch(
         # nothing to differentiate: a loop that ends when its slowest member does
         options = {"adjoint": "forward", **options}
     if any(isinstance(x, Tracer) for x in leaves):
-        return _simulate_rows(build, parameters, tuple(sorted(options.items(), key=lambda o: o[0])))
+        frozen = tuple(sorted(options.items(), key=lambda o: o[0]))
+        return _simulate_rows(build, keep, parameters, frozen)
     frozen = tuple(sorted(options.items(), key=lambda o: o[0]))
-    chunk = min(chunk, size)
+    devices = jax.local_devices()
+    mesh = Mesh(np.asarray(devices), "batch") if len(devices) > 1 else None
+    chunk = min(chunk, -(-size // len(devices))) * len(devices)
     pieces = [_rows(parameters, start, chunk) for start in range(0, size, chunk)]
-    run = lambda piece: jax.block_until_ready(_simulate_rows(build, piece, frozen))
+    run = lambda piece: jax.block_until_ready(_simulate_rows(build, keep, piece, frozen, mesh))
     parts = [run(pieces[0])]  # compiles once, before threads ask for the same function
     if len(pieces) > 1:
         # LAPACK calls of two executions at once block each other in XLA's thread pool
-        alone = _calls_lapack(build, pieces[0], frozen)
+        alone = mesh is not None or _calls_lapack(build, keep, pieces[0], frozen)
         with ThreadPoolExecutor(1 if alone else workers or os.cpu_count()) as pool:
             parts += list(pool.map(run, pieces[1:]))
+    if mesh is not None:  # whoever goes on with it need not know of the devices
+        parts = jax.device_put(parts, devices[0])
     return jax.tree.map(lambda *xs: jnp.concatenate(xs)[:size], *parts)
 
 
 _with_lapack: dict[Any, bool] = {}
 
 
-def _calls_lapack(build, piece, options) -> bool:
+def _calls_lapack(build, keep, piece, options) -> bool:
     """Whether the compiled function calls LAPACK; looked up once per function and shapes."""
-    leaves, structure = jax.tree.flatten((piece, options))
+    leaves, structure = jax.tree.flatten((build, keep, piece, options))
     numeric = lambda x: isinstance(x, (jax.Array, np.ndarray))
-    key = build, structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
+    key = structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
     if key not in _with_lapack:
-        text = _simulate_rows.lower(build, piece, options).as_text()
+        text = _simulate_rows.lower(build, keep, piece, options).as_text()
         _with_lapack[key] = "@lapack_" in text
     return _with_lapack[key]
 
@@ -107,11 +118,15 @@ def _rows(parameters, start: int, count: int):
 
 
 @eqx.filter_jit
-def _simulate_rows(build, parameters, options) -> Trajectory:
+def _simulate_rows(build, keep, parameters, options, mesh: Mesh | None = None) -> Any:
     def one(row):
+        run = simulated(row)
+        return _without_system(run) if keep is None else keep(run)
+
+    def simulated(row) -> Trajectory:
         built = build(row)
         if isinstance(built, Experiment):
-            return _without_system(_simulate_experiment(built, dict(options)))
+            return _simulate_experiment(built, dict(options))
         system, state0, *rest = built if isinstance(built, tuple) else (built, None)
         require(
             isinstance(system, System),
@@ -122,9 +137,15 @@ def _simulate_rows(build, parameters, options) -> Trajectory:
         keywords = dict(options)
         if rest:
             keywords["control"] = rest[0]
-        return _without_system(simulate(system, state0, **keywords))
+        return simulate(system, state0, **keywords)
 
-    return jax.vmap(one)(parameters)
+    if mesh is None:
+        return jax.vmap(one)(parameters)
+    # every device its own members: nothing that the compiler could spread otherwise
+    spread = jax.shard_map(
+        jax.vmap(one), mesh=mesh, in_specs=P("batch"), out_specs=P("batch"), check_vma=False
+    )
+    return spread(parameters)
 
 
 def _without_system(trajectory: Trajectory) -> Trajectory:

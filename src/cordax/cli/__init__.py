@@ -42,6 +42,7 @@ _COMMANDS = {
         "repeat the rope-robot paper's experiments and judge its claims",
     ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
+    "sweep": _Command("sweep", "sweep", "simulate a machine in many variants, resumable"),
     "list": _Command("listing", "show", "machines and integrators"),
 }
 

@@ -1,0 +1,142 @@
+"""What a sweep found."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import require, require_known
+from .._files import replacing
+from ..experiment import Experiment
+from ..trajectory import as_columns
+from . import shards
+from .apply import varied
+from .measures import Envelope, joined
+
+
+class Sweep:
+    """Measures of every variant: `table`, the values that were varied, (n,) each by name;
+    `measures`, (n, ...) each by name, NaN where a variant failed or is not finished; `result`, (n,)
+    words, "successful" or why it failed, empty where not finished; `failure_time` (n,) [s];
+    `envelope`, quantities over time by name."""
+
+    def __init__(
+        self,
+        table: dict[str, np.ndarray],
+        measures: dict[str, np.ndarray],
+        result: np.ndarray,
+        failure_time: np.ndarray,
+        envelope: dict[str, Envelope | None],
+        base: Experiment | None = None,
+    ):
+        self.table, self.measures, self.result = table, measures, result
+        self.failure_time, self.envelope, self.base = failure_time, envelope, base
+
+    @property
+    def size(self) -> int:
+        return len(self.result)
+
+    @property
+    def finished(self) -> np.ndarray:
+        """Which variants have been simulated, to whatever end, (n,)."""
+        return self.result != ""
+
+    @property
+    def succeeded(self) -> np.ndarray:
+        return self.result == "successful"
+
+    def worst(self, measure: str, count: int = 5, *, smallest: bool = False) -> list[dict]:
+        """The variants with the largest (`smallest`: the smallest) values of a measure, first the
+        worst, each with its row, its numbers and its measures. Of several components the largest
+        counts."""
+        require_known("measure", measure, self.measures)
+        values = self.measures[measure].reshape(self.size, -1)
+        values = values.min(axis=1) if smallest else values.max(axis=1)
+        rows = np.flatnonzero(np.isfinite(values))
+        rows = rows[np.argsort(values[rows] if smallest else -values[rows], kind="stable")]
+        return [self.row(int(i)) for i in rows[:count]]
+
+    def row(self, i: int) -> dict[str, Any]:
+        """One variant: its row, numbers, measures and result."""
+        columns = {**self.table, **self.measures, "result": self.result}
+        plain = lambda x: x.item() if np.ndim(x) == 0 else np.asarray(x)
+        return {"row": i, **{name: plain(x[i]) for name, x in columns.items()}}
+
+    def experiment(self, i: int) -> Experiment:
+        """Variant `i` by itself, to be simulated and looked at."""
+        base = self.base
+        require(base is not None, "sweep", "one that was loaded", "Sweep.load(folder, experiment)")
+        return varied(base, {name: x[i] for name, x in self.table.items()})  # pyright: ignore
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Everything as one table of columns, (n,) each; components are counted from one."""
+        numbers = as_columns({**self.table, **self.measures})
+        return numbers | {"result": self.result, "failure_time": self.failure_time}
+
+    def to_pandas(self):
+        """A `pandas.DataFrame`, one row for each variant (needs the `data` extra)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns(), index=pd.RangeIndex(self.size, name="row"))
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write the table, one row for each variant; returns the path."""
+        path, columns = Path(path), self.columns()
+        with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["row", *columns])
+            for i, row in enumerate(zip(*(x.tolist() for x in columns.values()), strict=True)):
+                writer.writerow([i, *row])
+        return path
+
+    def summary(self) -> str:
+        """How many finished and failed, and how the measures are spread."""
+        good, done = int(self.succeeded.sum()), int(self.finished.sum())
+        lines = [f"{self.size} variants: {done} finished, {done - good} of them failed"]
+        for word in np.unique(self.result[self.finished & ~self.succeeded]):
+            members = np.flatnonzero(self.result == word)
+            lines.append(f"  {word.replace('_', ' ')}: {members.size}, such as row {members[0]}")
+        width = max((len(name) for name in self.measures), default=0)
+        for name, x in self.measures.items():
+            x = x[self.succeeded]
+            if x.size:
+                low, middle, high = np.quantile(x, [0.0, 0.5, 1.0])
+                lines.append(f"  {name:{width}}  {low:.6g} to {high:.6g}, median {middle:.6g}")
+        return "\n".join(lines)
+
+    @staticmethod
+    def load(folder: str | Path, experiment: Experiment | None = None) -> "Sweep":
+        """Read a sweep from its folder, whatever is finished of it; with its `experiment` single
+        variants can be simulated again."""
+        folder = Path(folder)
+        page, table = shards.read_page(folder), shards.read_table(folder)
+        count = -(-page["rows"] // page["shard"])
+        found = [shards.read_shard(folder, i) for i in range(count)]
+        return together(table, page["shard"], found, experiment)
+
+
+def together(table, shard: int, found: list[dict | None], base: Experiment | None) -> Sweep:
+    """One result from what the shards found; None where a shard is not finished."""
+    rows = len(next(iter(table.values())))
+    known = next((x for x in found if x is not None), None)
+    names = [] if known is None else [n for n in known if n.startswith("measure/")]
+    size = lambda i: min(shard, rows - i * shard)
+    column = lambda name, like, empty: np.concatenate(
+        [
+            np.full((size(i), *like.shape[1:]), empty, like.dtype) if x is None else x[name]
+            for i, x in enumerate(found)
+        ]
+    )
+    text, never = np.full(rows, "", "<U32"), np.full(rows, np.nan)
+    if known is None:
+        return Sweep(table, {}, text, never, {}, base)
+    measures = {n.removeprefix("measure/"): column(n, known[n], np.nan) for n in names}
+    result = column("result", text, "")
+    times = column("failure_time", never, np.nan)
+    kinds = {n.split("/")[1] for n in known if n.startswith("envelope/")}
+    part = lambda x, kind: {
+        n.split("/")[2]: value for n, value in x.items() if n.startswith(f"envelope/{kind}/")
+    }
+    envelope = {k: joined([part(x, k) for x in found if x is not None]) for k in sorted(kinds)}
+    return Sweep(table, measures, result, times, envelope, base)

@@ -1,0 +1,158 @@
+"""Sweeps: the same as single runs, resumable, and honest about members that fail."""
+
+import json
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax import sweeps
+from cordax.sweeps import Measure, Sweep, grid, latin_hypercube
+from cordax.sweeps import shards as files
+from cordax.sweeps.variations import variation
+from cordax.systems import Oscillator
+
+BASE = cordax.Experiment(Oscillator(), duration=0.5, dt=0.01, integrator="rk4")
+MEASURES = ("largest x", "final x")
+TABLE = grid({"stiffness": [10.0, 100.0, 1000.0], "mass": [1.0, 2.0]})
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return cordax.sweep(BASE, TABLE, MEASURES, envelope=["x"], shard=4, chunk=2)
+
+
+def test_members_are_single_runs(whole):
+    assert whole.succeeded.all() and whole.size == 6
+    runs = [cordax.simulate(whole.experiment(i)) for i in range(6)]
+    x = np.stack([run["x"] for run in runs])
+    np.testing.assert_allclose(whole.measures["largest x"], x.max(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(whole.measures["final x"], x[:, -1], rtol=0, atol=1e-12)
+    seen = whole.envelope["x"]
+    np.testing.assert_allclose(seen.mean, x.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(seen.deviation, x.std(axis=0, ddof=1), atol=1e-12)
+    np.testing.assert_array_equal(seen.high, x.max(axis=0))
+    np.testing.assert_array_equal(seen.t, runs[0].t)
+
+
+def test_the_worst_come_first(whole):
+    worst = whole.worst("final x", 2)
+    order = np.argsort(-whole.measures["final x"])
+    assert [row["row"] for row in worst] == order[:2].tolist()
+    assert worst[0]["stiffness"] == TABLE["stiffness"][order[0]]
+    assert "6 variants: 6 finished, 0 of them failed" in whole.summary()
+    table = whole.to_pandas()
+    assert list(table.columns[:4]) == ["stiffness", "mass", "largest x", "final x"]
+
+
+def test_a_member_that_fails_leaves_the_others_alone(whole):
+    stiff = {name: np.append(x, x[-1]) for name, x in TABLE.items()}
+    stiff["stiffness"][-1] = 1e12
+    found = cordax.sweep(BASE, stiff, MEASURES, shard=8, chunk=2)
+    assert not found.succeeded[-1] and found.succeeded[:-1].all()
+    assert np.isnan(found.measures["final x"][-1]) and np.isfinite(found.failure_time[-1])
+    np.testing.assert_allclose(
+        found.measures["final x"][:-1], whole.measures["final x"], rtol=0, atol=1e-12
+    )
+
+
+def test_a_killed_sweep_goes_on(whole, tmp_path, monkeypatch):
+    done = []
+    real = sweeps.sweep.__globals__["run_shard"]
+
+    def killed(job, folder, index, part):
+        if len(done) == 1:
+            raise KeyboardInterrupt
+        done.append(index)
+        return real(job, folder, index, part)
+
+    options = {"envelope": ["x"], "folder": tmp_path, "shard": 4, "chunk": 2}
+    monkeypatch.setitem(sweeps.sweep.__globals__, "run_shard", killed)
+    with pytest.raises(KeyboardInterrupt):
+        cordax.sweep(BASE, TABLE, MEASURES, **options)
+    half = Sweep.load(tmp_path)
+    assert half.finished.tolist() == [True] * 4 + [False] * 2
+    assert np.isnan(half.measures["final x"][4:]).all()
+    again = []
+    counted = lambda job, folder, index, part: again.append(index) or real(job, folder, index, part)
+    monkeypatch.setitem(sweeps.sweep.__globals__, "run_shard", counted)
+    found = cordax.sweep(BASE, TABLE, MEASURES, **options)
+    assert again == [1]  # the first one was not computed twice
+    loaded = Sweep.load(tmp_path, BASE)
+    for one in (found, loaded):
+        for name in whole.measures:
+            np.testing.assert_array_equal(one.measures[name], whole.measures[name])
+        np.testing.assert_allclose(one.envelope["x"].mean, whole.envelope["x"].mean, atol=1e-15)
+
+
+def test_another_sweep_in_the_folder_is_noticed(tmp_path):
+    options = {"folder": tmp_path, "shard": 4, "chunk": 2}
+    cordax.sweep(BASE, TABLE, MEASURES, **options)
+    heavier = BASE.replace(system=Oscillator(damping=3.0))
+    with pytest.raises(ValueError, match="differs in experiment"):
+        cordax.sweep(heavier, TABLE, MEASURES, **options)
+    page = json.loads((tmp_path / "sweep.json").read_text())
+    (tmp_path / "sweep.json").write_text(json.dumps(page | {"code": "older"}))
+    with pytest.raises(ValueError, match="differs in code"):
+        cordax.sweep(BASE, TABLE, MEASURES, **options)
+    found = cordax.sweep(heavier, TABLE, MEASURES, **options, overwrite=True)
+    assert found.finished.all()
+    shard = files.shard_path(tmp_path, 0)
+    shard.write_bytes(shard.read_bytes()[:100])
+    with pytest.raises(ValueError, match="shard-000000"):
+        Sweep.load(tmp_path)
+
+
+def test_executors_find_the_same(whole, tmp_path):
+    with ThreadPoolExecutor(2) as threads:
+        found = cordax.sweep(BASE, TABLE, MEASURES, shard=4, chunk=2, executor=threads)
+    np.testing.assert_array_equal(found.measures["final x"], whole.measures["final x"])
+    # other processes: spawned, as JAX has threads that do not survive a fork
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        options = {"shard": 4, "chunk": 2, "executor": pool, "folder": tmp_path}
+        found = cordax.sweep(BASE, TABLE, MEASURES, **options)
+    np.testing.assert_allclose(found.measures["final x"], whole.measures["final x"], atol=1e-13)
+    assert len(list(tmp_path.glob("shard-*.npz"))) == 2
+
+
+def test_tables():
+    assert TABLE["mass"].tolist() == [1.0, 2.0] * 3
+    name, values = variation("tendon.stiffness=1e4:1e6:3:log")
+    assert name == "tendon.stiffness"
+    np.testing.assert_allclose(values, [1e4, 1e5, 1e6])
+    np.testing.assert_allclose(variation("mass=1,2.5")[1], [1.0, 2.5])
+    np.testing.assert_allclose(variation("mass=0:1:3")[1], [0.0, 0.5, 1.0])
+    cube = latin_hypercube({"a": (1.0, 16.0), "b": (2.0, 32.0)}, 4, log=True)
+    parts = np.sort(np.floor(np.log(cube["a"]) / np.log(16.0) * 4))
+    assert parts.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"vary": {"stifness": [1.0]}}, "stifness"),
+        ({"vary": {"mass": [1.0], "stiffness": [1.0, 2.0]}}, "one length"),
+        ({"vary": {"mass": ["heavy"]}}, "mass"),
+        ({"vary": {}}, "vary"),
+        ({"measures": ["biggest x"]}, "biggest"),
+        ({"measures": ["largest"]}, "KIND NAME"),
+        ({"measures": []}, "something to keep"),
+        ({"shard": 0}, "shard"),
+        ({"experiment": cordax.Experiment(Oscillator())}, "duration"),
+    ],
+)
+def test_bad_input_is_named(change, words):
+    given = {"experiment": BASE, "vary": TABLE, "measures": MEASURES} | change
+    with pytest.raises(ValueError, match=words):
+        cordax.sweep(**given)
+
+
+def test_a_measure_of_ones_own():
+    def overshoot(run):
+        return jnp.max(run["x"]) - run["x"][-1]
+
+    found = cordax.sweep(BASE, {"mass": [1.0, 3.0]}, [overshoot, Measure("rms", "x")], shard=2)
+    assert set(found.measures) == {"overshoot", "rms x"} and found.succeeded.all()
