@@ -50,11 +50,12 @@ def variation(text: str) -> tuple[str, np.ndarray]:
     require(sign == "=" and name != "" and values != "", "vary", repr(text), expected)
     if ":" not in values:
         return name, _numbers(f"vary {name}", [_number(text, x) for x in values.split(",")])
-    low, high, count, *kind = values.split(":")
-    require(kind in ([], ["log"], ["lin"]), "vary", repr(text), expected)
+    low, high, count, kind, *more = [*values.split(":"), "", ""]
+    known = kind in ("", "lin", "log") and more in ([], [""], ["", ""]) and count != ""
+    require(known, "vary", repr(text), expected)
     require(count.strip().isdigit() and int(count) > 0, "vary", repr(text), "a whole count > 0")
     ends = _number(text, low), _number(text, high)
-    if kind == ["log"]:
+    if kind == "log":
         require(min(ends) > 0, "vary", repr(text), "ends > 0 for equal ratios (log)")
         return name, np.geomspace(*ends, int(count))
     return name, np.linspace(*ends, int(count))
