@@ -10,17 +10,17 @@ from jaxtyping import Array, Float
 from .._checks import require
 from .._fields import count_field, names_field
 from .._results import Code, code_unless
-from ..math.linalg import gram, matmul, matvec, solve, vecmat
-from ..math.linalg import inverse as inverse_of
+from ..math.linalg import matvec, solve
 from ..math.materialise import materialise
 from ..mechanics import State, System
+from ..mechanics.elimination import DependentInverse, Selection, reduction, selection
 from .constrained import Constrained
 
 
 class Reduced(NamedTuple):
     """The equations in independent accelerations y'': `a = G y'' + g` and `M~ y'' = f~`, with
     `mass` M~ = G^T M G (d, d) and `force` f~ = G^T (f - M g) (d,). What the full equations were:
-    `M`, `f`, and the inverse (m, m) of the Jacobian's dependent columns."""
+    `M`, `f`, and the `inverse` of the Jacobian's dependent columns."""
 
     G: Float[Array, "n d"]
     g: Float[Array, " n"]
@@ -28,7 +28,7 @@ class Reduced(NamedTuple):
     force: Float[Array, " d"]
     M: Float[Array, "n n"]
     f: Float[Array, " n"]
-    inverse: Float[Array, "m m"]
+    inverse: DependentInverse
 
 
 def columns(system: System, independent) -> tuple[np.ndarray, np.ndarray]:
@@ -40,27 +40,23 @@ def columns(system: System, independent) -> tuple[np.ndarray, np.ndarray]:
     return chosen, np.setdiff1d(np.arange(len(names)), chosen)
 
 
+def selected(system: System, independent) -> Selection:
+    """The named velocities, and the blocks of the others."""
+    return selection(system, columns(system, independent)[0])
+
+
 def reduce(system: System, t, q, v, u, independent) -> Reduced:
     """The equations of motion in the named velocities, at a state that satisfies the
     constraints."""
-    chosen, rest = columns(system, independent)
+    chosen = selected(system, independent)
     M, f, terms = system.equations(t, q, v, u)
-    inverse = materialise(inverse_of(terms.jacobian[:, rest]))
-    G, g = _assembled(terms, inverse, chosen, rest)
-    MG = materialise(matmul(M, G))
-    mass = gram(G, MG)
-    force = vecmat(f - matvec(M, g), G)
-    return materialise(Reduced(G, g, mass, force, M, f, inverse))
-
-
-def _assembled(terms, inverse, chosen, rest):
-    """G (n, d) and g (n,) with rows in the order of velocities."""
-    order = np.argsort(np.concatenate([chosen, rest]))
-    J = terms.jacobian[:, chosen]
-    eye = jnp.eye(len(chosen), dtype=J.dtype)
-    G = jnp.concatenate([eye, -matmul(inverse, J)])[order]
-    g = jnp.concatenate([jnp.zeros(len(chosen), J.dtype), -matvec(inverse, terms.bias)])[order]
-    return materialise((G, g))
+    inverse = DependentInverse.of(terms.jacobian, chosen)
+    at = reduction(M, terms.jacobian, inverse, f, -terms.bias)
+    d = len(chosen.chosen)
+    G = chosen.in_order(jnp.eye(d, dtype=f.dtype), at.C)
+    g = chosen.in_order(jnp.zeros(d, f.dtype), at.g)
+    G, g, mass, force = materialise((G, g, at.mass, at.force))
+    return Reduced(G, g, mass, force, M, f, inverse)
 
 
 class IndependentCoordinates(Constrained):
@@ -76,6 +72,7 @@ class IndependentCoordinates(Constrained):
 
     independent: tuple[str, ...] = names_field(default=())
     iterations: int = count_field(default=2)
+    projects = True
 
     def names(self, system: System) -> tuple[str, ...]:
         """The selection for a machine."""
@@ -94,32 +91,27 @@ class IndependentCoordinates(Constrained):
 
     def closed(self, system: System, t, q, v):
         """Coordinates and velocities with dependent ones from the constraints."""
-        names = self.names(system)
-        chosen, rest = columns(system, names)
-        order = np.argsort(np.concatenate([chosen, rest]))
-        still = jnp.zeros(len(chosen), q.dtype)
+        chosen = selected(system, self.names(system))
+        still = jnp.zeros(len(chosen.chosen), q.dtype)
 
         def improve(q, _):
             terms = system.constraint_terms(t, q, v)
-            step = -matvec(inverse_of(terms.jacobian[:, rest]), terms.phi)
-            return system.retract(q, jnp.concatenate([still, step])[order]), None
+            step = -DependentInverse.of(terms.jacobian, chosen).times(terms.phi)
+            return system.retract(q, chosen.in_order(still, step)), None
 
         q = lax.scan(improve, q, length=self.iterations)[0]
         terms = system.constraint_terms(t, q, v)
-        inverse = materialise(inverse_of(terms.jacobian[:, rest]))
         # rate = J v + dPhi/dt at the old v; the dependent part takes what is left
-        step = -matvec(inverse, terms.rate)
-        return q, v + jnp.concatenate([still, step])[order]
+        step = -DependentInverse.of(terms.jacobian, chosen).times(terms.rate)
+        return q, v + chosen.in_order(still, step)
 
     def acceleration(self, system, t, q, v, u):
         q, v = materialise(self.closed(system, t, q, v))
-        names = self.names(system)
-        _, rest = columns(system, names)
-        at = reduce(system, t, q, v, u, names)
+        at = reduce(system, t, q, v, u, self.names(system))
         a = matvec(at.G, solve(*materialise((at.mass, at.force)), spd=True)) + at.g
         # M a - f = -J^T lambda in the dependent rows
-        left = (at.f - matvec(at.M, a))[rest]
-        return a, vecmat(left, at.inverse)
+        left = at.f - matvec(at.M, a)
+        return a, at.inverse.transposed(left[at.inverse.selection.dependent])
 
     def project(self, system, t, state):
         closed = State(*self.closed(system, t, state.q, state.v))

@@ -21,26 +21,29 @@ UNROLLED = 20
 #: unknowns up to which the pivoted elimination is used: about as fast as LAPACK's there, which
 #: would keep the loop around it from becoming one function
 PIVOTED = 20
+#: terms of a sum up to which products are written out: a call of a matrix product is faster from
+#: about here on, and keeps the loop around it from becoming one function
+PRODUCTS = 40
 
 
 def matvec(A, x):
     """`A x` for a small matrix, shape (m, n) and (n,)."""
-    return A @ x if A.shape[1] > UNROLLED else jnp.sum(A * x, axis=1)
+    return A @ x if A.shape[1] > PRODUCTS else jnp.sum(A * x, axis=1)
 
 
 def vecmat(x, A):
     """`A^T x` for a small matrix, shape (m,) and (m, n)."""
-    return x @ A if A.shape[0] > UNROLLED else jnp.sum(A * x[:, None], axis=0)
+    return x @ A if A.shape[0] > PRODUCTS else jnp.sum(A * x[:, None], axis=0)
 
 
 def matmul(A, B):
     """`A B` for small matrices, shape (m, k) and (k, n)."""
-    return A @ B if A.shape[1] > UNROLLED else jnp.sum(A[:, :, None] * B[None], axis=1)
+    return A @ B if A.shape[1] > PRODUCTS else jnp.sum(A[:, :, None] * B[None], axis=1)
 
 
 def gram(A, B):
     """`A^T B` for small matrices, shape (k, m) and (k, n)."""
-    return A.T @ B if A.shape[0] > UNROLLED else jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
+    return A.T @ B if A.shape[0] > PRODUCTS else jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
 
 
 def solve(
@@ -201,6 +204,13 @@ def _pivoted(A, b, largest: int = PIVOTED):
     W, _, where = lax.fori_loop(0, n, eliminate, start)
     x = W[where, n:] * columns[:, None]
     return x[:, 0] if b.ndim == 1 else x
+
+
+def pivoted(A, b):
+    """Solve `A x = b` for right-hand sides (n,) or (n, k) by pivoted elimination without a LAPACK
+    call, whatever the size: for what is rarely computed inside a time loop. No derivatives; NaN
+    where `A` is singular."""
+    return _pivoted(A, b, A.shape[0])
 
 
 def _reciprocal(x):

@@ -71,11 +71,18 @@ class WholeMatrix(SaddlePoint):
         if self.active is not None:
             J, b, idle = J * self.active[:, None], b * self.active, 1.0 - self.active
         f = jnp.zeros(n, b.dtype) if f is None else f
-        A = jnp.concatenate(
-            [jnp.concatenate([self.M, J.T], axis=1), jnp.concatenate([J, jnp.diag(idle)], axis=1)]
-        )
+        A = whole_matrix(self.M, J, idle)
         x = solve(*materialise((A, jnp.concatenate([f, b]))), pivoted=True, symmetric=True)
         return x[:n], x[n:]
+
+
+def whole_matrix(M, J, idle=None) -> Float[Array, "k k"]:
+    """`[M J^T; J 0]`, with `idle` (m,) on the diagonal of rows that do not act."""
+    m = J.shape[0]
+    corner = jnp.zeros((m, m), M.dtype) if idle is None else jnp.diag(idle)
+    return jnp.concatenate(
+        [jnp.concatenate([M, J.T], axis=1), jnp.concatenate([J, corner], axis=1)]
+    )
 
 
 class LeastSquares(SaddlePoint):

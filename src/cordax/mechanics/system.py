@@ -281,6 +281,18 @@ class System(eqx.Module):
             return SchurComplement.of(self, q, J, active)
         return WholeMatrix(self.mass_matrix(q), J, active)
 
+    @property
+    def constraint_pattern(self) -> np.ndarray:
+        """Which entries of Phi_q may differ from zero, shape (m, n_v), type bool; all unless the
+        machine knows better."""
+        return np.ones((self.n_constraints, self.n_v), bool)
+
+    @property
+    def mass_pattern(self) -> np.ndarray:
+        """Which entries of M may differ from zero, shape (n_v, n_v), type bool; all unless the
+        machine knows better."""
+        return np.ones((self.n_v, self.n_v), bool)
+
     def equations(
         self, t, q, v, u
     ) -> tuple[Float[Array, "n n"], Float[Array, " n"], ConstraintTerms]:

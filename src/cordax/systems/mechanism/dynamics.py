@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from ...math.materialise import materialise
 from .body import Body
 from .kinematics import Motions, Poses, cross, cross_force
-from .tree import Tree
+from .tree import Tree, picked
 
 
 class Masses(NamedTuple):
@@ -74,6 +74,10 @@ def mass_matrix(tree: Tree, poses: Poses, inertia: WorldInertia) -> Float[Array,
     total = materialise(tree.below_sum(flat))
     composite = WorldInertia(total[:, 0], total[:, 1:4], total[:, 4:].reshape(n, 3, 3))
     F = materialise(composite.rows(tree.owner).times(poses.S))
+    first, second, place = tree.pairs
+    if 3 * len(first) < place.size:
+        entries = materialise(jnp.sum(poses.S[first] * F[second], axis=1))
+        return materialise(picked(entries, place.reshape(-1)).reshape(place.shape))
     P = jnp.sum(poses.S[:, None, :] * F[None, :, :], axis=2)
     on_the_way = tree.below[np.ix_(tree.owner, tree.owner)]
     above = on_the_way * (1.0 - on_the_way.T)

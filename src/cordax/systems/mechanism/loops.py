@@ -21,7 +21,7 @@ from ...mechanics.constraints import ConstraintTerms
 from .joints import rotation_between
 from .kinematics import Motions, cross
 from .routes import Frame
-from .tree import Tree
+from .tree import Tree, picked
 
 #: stands for any body or joint where loops or cables of one kind are evaluated together
 NAMELESS = "*"
@@ -54,6 +54,11 @@ class Loop(eqx.Module):
     def residual(self, t, frames: Sequence[Frame], y) -> Float[Array, " m"]:
         """Zero where the loop is closed, with the bodies at `frames` and joint coordinates `y`."""
         raise NotImplementedError
+
+    def along(self, t, R, p, V, A, y, y_rate):
+        """What `along` gives for the residual; a loop may know it in closed form."""
+        residual = lambda t, R, p, y: self.residual(t, frames(R, p), y)
+        return along(residual, t, R, p, V, A, y, y_rate)
 
 
 class _Pair(Loop):
@@ -92,8 +97,31 @@ class SphericalLoop(_Pair):
 
     def residual(self, t, frames, y):
         first, second = frames
-        gap = second.point(self.successor_point) - first.point(self.point)
-        return gap if self.axes == "xyz" else gap[np.array(["xyz".index(a) for a in self.axes])]
+        return (second.point(self.successor_point) - first.point(self.point))[self._kept]
+
+    @property
+    def _kept(self) -> np.ndarray:
+        return np.array(["xyz".index(a) for a in self.axes])
+
+    def along(self, t, R, p, V, A, y, y_rate):
+        local = jnp.stack([self.point, self.successor_point])
+        x = p + jnp.sum(R * local[:, None, :], axis=2)
+        omega = V[:, :3]
+        speed = V[:, 3:] + cross(omega, x)
+        bias = A[:, 3:] + cross(A[:, :3], x) + cross(omega, speed)
+        # a twist moves the point by v + omega x (point)
+        zero = jnp.zeros_like(x[:, 0])
+        lever = jnp.stack(
+            [
+                jnp.stack([zero, x[:, 2], -x[:, 1]], axis=1),
+                jnp.stack([-x[:, 2], zero, x[:, 0]], axis=1),
+                jnp.stack([x[:, 1], -x[:, 0], zero], axis=1),
+            ]
+        )
+        sign, shift = np.array([-1.0, 1.0])[:, None], np.broadcast_to(np.eye(3)[:, None], (3, 2, 3))
+        W = jnp.concatenate([lever, jnp.asarray(shift, x.dtype)], axis=2) * sign
+        gap = lambda a: (a[1] - a[0])[self._kept]
+        return gap(x), W[self._kept], jnp.zeros((len(self.axes), 0), x.dtype), gap(speed), gap(bias)
 
 
 class FrameLoop(_Pair):
@@ -204,6 +232,16 @@ def grouped(loops: tuple[Loop, ...], tree: Tree) -> list[LoopGroup]:
     ]
 
 
+def pattern(tree: Tree, groups: list[LoopGroup]) -> np.ndarray:
+    """Which entries of the Jacobian (m, n_v) may differ from zero."""
+    touched = np.zeros((sum(g.rows.size for g in groups), tree.n_v), bool)
+    for g in groups:
+        for rows, bodies, joints in zip(g.rows, g.bodies, g.joints_v, strict=True):
+            touched[rows] = tree.moves[bodies].any(axis=0)
+            touched[np.ix_(rows, joints)] = True
+    return touched
+
+
 def stacked(loops: tuple[Loop, ...], groups: list[LoopGroup]) -> tuple[Loop, ...]:
     """The numbers of each group, as one Loop with a leading axis."""
     stack = lambda members: jax.tree.map(
@@ -241,16 +279,11 @@ def terms(
     t = jnp.asarray(t, S.dtype)
     for g, kind in zip(groups, loops, strict=True):
         b = g.bodies
-        each = jax.vmap(
-            lambda loop, R, p, V, A, y, y_rate: along(
-                lambda t, R, p, y: loop.residual(t, frames(R, p), y), t, R, p, V, A, y, y_rate
-            )
-        )
+        each = jax.vmap(lambda loop, *state: loop.along(t, *state))
         phi, W, by_joint, rate, bias = materialise(
             each(kind, R[b], p[b], V[b], A[b], q[g.joints_q], v[g.joints_v])
         )
-        columns = jnp.sum(W[:, :, :, None, :] * S, axis=-1)
-        jacobian = jnp.sum(columns * jnp.asarray(tree.moves[b], S.dtype)[:, None], axis=2)
+        jacobian = _columns(tree, b, W, S)
         if g.joints_v.shape[1]:
             onto = jnp.asarray(np.eye(tree.n_v)[g.joints_v], S.dtype)
             jacobian = jacobian + jnp.sum(by_joint[..., None] * onto[:, None], axis=2)
@@ -261,6 +294,21 @@ def terms(
     return materialise(
         ConstraintTerms(*(_in_order(groups, x) for x in (phis, jacobians, rates, biases)))
     )
+
+
+def _columns(tree: Tree, bodies, W, S):
+    """Jacobians (k, r, n_v) from derivatives `W` (k, r, b, 6) by the twists of `bodies` (k, b)."""
+    moves = tree.moves[bodies] > 0
+    loop, body, velocity = np.nonzero(moves)
+    if 3 * len(loop) > moves.size:
+        columns = jnp.sum(W[:, :, :, None, :] * S, axis=-1)
+        return jnp.sum(columns * jnp.asarray(moves, S.dtype)[:, None], axis=2)
+    entries = materialise(jnp.sum(W[loop, :, body] * S[velocity][:, None, :], axis=-1))
+    place = np.full(moves.shape, len(loop))
+    place[moves] = np.arange(len(loop))
+    k, b, n = place.shape
+    parts = [picked(entries, place[:, i].reshape(-1)).reshape(k, n, -1) for i in range(b)]
+    return jnp.swapaxes(sum(parts[1:], parts[0]), 1, 2)
 
 
 def along(function, t, R, p, V, A, y, y_rate):

@@ -13,7 +13,8 @@ from ..._fields import names_field, part_field
 from ..._precision import float_field
 from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms
-from ...mechanics.saddle import WholeMatrix
+from ...mechanics.elimination import Eliminated, selection
+from ...mechanics.saddle import SaddlePoint, WholeMatrix
 from ...mechanics.scene import Scene
 from ...mechanics.state import State
 from ...mechanics.system import System
@@ -231,7 +232,34 @@ class Mechanism(System):
         M, f, terms = self.equations(t, q, v, u)
         alpha, beta, active = stabilisation
         wanted = -terms.bias - 2.0 * alpha * terms.rate - beta**2 * terms.phi
-        return WholeMatrix(M, terms.jacobian, active).solve(f, wanted)
+        return self._saddle(M, terms.jacobian, active).solve(f, wanted)
+
+    def saddle(self, t, q, active=None, *, jacobian=None):
+        if self.mass_is_regular:
+            return super().saddle(t, q, active, jacobian=jacobian)
+        if jacobian is None:
+            jacobian = self.constraint_terms(t, q, jnp.zeros(self.n_v, q.dtype)).jacobian
+        return self._saddle(self.mass_matrix(q), jacobian, active)
+
+    def _saddle(self, M, J, active) -> SaddlePoint:
+        """By `independent` velocities where they are named, as many as there are degrees of freedom
+        without redundant constraints."""
+        named = set(self.independent)
+        if active is not None or not named or len(named) != self.n_v - self.n_constraints:
+            return WholeMatrix(M, J, active)
+        return Eliminated(M, J, selection(self, self._independent()))
+
+    def _independent(self) -> np.ndarray:
+        return self.tree.scalars(self.independent, "independent")[1]
+
+    @property
+    def constraint_pattern(self) -> np.ndarray:
+        """Which entries of the constraints' Jacobian may differ from zero, shape (m, n_v)."""
+        return loop_terms.pattern(self.tree, self._groups)
+
+    @property
+    def mass_pattern(self):
+        return self.tree.pairs.place < len(self.tree.pairs.first)
 
     # --- what controllers ask for
     def input_matrix(self, t, q, v) -> Float[Array, "n_v n_u"]:

@@ -2,10 +2,12 @@
 
 Sums towards the root go by doubling (each body looks at its parent, then at its grandparent, then
 four up...): a handful of batched operations for any tree, log2 of the depth, instead of one per
-body or per level. It is what keeps compile time from growing with the number of bodies."""
+body or per level. It is what keeps compile time from growing with the number of bodies. Bushy trees
+are sparse: what little hangs on each body is listed, instead of multiplied by a matrix of zeros."""
 
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +41,11 @@ class Tree:
         self.below = _below(self.parent)
         #: moves[k, j]: whether velocity j moves body k, the ground last; shape (N + 1, n_v)
         self.moves = np.concatenate([self.below.T[:, self.owner], np.zeros((1, len(self.owner)))])
+        #: bodies below each one, (N, w), n for none; None where they are many
+        self.descendants = _descendants(self.below)
+        #: pairs of velocities (j, k) with an entry in the mass matrix, j on the way from k to the
+        #: root, and where in their list each entry stands, (n_v, n_v), their number for none
+        self.pairs = _pairs(self.below[np.ix_(self.owner, self.owner)])
 
     @property
     def n_bodies(self) -> int:
@@ -79,21 +86,62 @@ class Tree:
     def towards_root(self, x):
         """Sum of `x` over each body and all it hangs on, shape (N, k)."""
         for step in self.jumps:
-            x = x + jnp.concatenate([x, jnp.zeros_like(x[:1])])[step]
+            x = x + picked(x, step)
         return x
 
     def compose(self, R, p):
         """World poses (N, 3, 3), (N, 3) from poses in the parents."""
-        eye, zero = jnp.eye(3, dtype=R.dtype)[None], jnp.zeros((1, 3), p.dtype)
         for step in self.jumps:
-            R_up, p_up = jnp.concatenate([R, eye])[step], jnp.concatenate([p, zero])[step]
+            outside = (step == self.n_bodies)[:, None, None]
+            R_up = picked(R, step) + np.where(outside, np.eye(3), 0.0).astype(R.dtype)
+            p_up = picked(p, step)
             p = p_up + jnp.sum(R_up * p[:, None, :], axis=2)
             R = jnp.sum(R_up[:, :, :, None] * R[:, None, :, :], axis=2)
         return R, p
 
     def below_sum(self, x):
         """Sum of `x` over each body and all that hangs on it, shape (N, k)."""
+        if self.descendants is not None:
+            return functools.reduce(
+                lambda total, column: total + picked(x, column), self.descendants.T, x
+            )
         return matmul(jnp.asarray(self.below, x.dtype), x)
+
+
+def picked(x, index):
+    """Rows of `x` (N, ...) at `index` (k,); zero where that is N, the ground."""
+    n = x.shape[0]
+    rows = x[np.minimum(index, n - 1)]
+    if np.all(index < n):
+        return rows
+    there = (np.asarray(index) < n).reshape(-1, *(1,) * (x.ndim - 1))
+    return jnp.where(there, rows, 0.0)
+
+
+def _descendants(below) -> np.ndarray | None:
+    n = len(below)
+    lists = [[k for k in np.flatnonzero(row) if k != i] for i, row in enumerate(below)]
+    width = max((len(x) for x in lists), default=0)
+    if width + 1 > n / 2:
+        return None
+    return np.array([x + [n] * (width - len(x)) for x in lists], int).reshape(n, width)
+
+
+class Pairs(NamedTuple):
+    """`first` (p,), `second` (p,) and `place` (n_v, n_v)."""
+
+    first: np.ndarray
+    second: np.ndarray
+    place: np.ndarray
+
+
+def _pairs(on_the_way) -> Pairs:
+    n = len(on_the_way)
+    first, second = np.nonzero(on_the_way * np.triu(np.ones((n, n))) > 0)
+    # bodies come after their parents, so what is on the way has the smaller index
+    place = np.full((n, n), len(first))
+    place[first, second] = place[second, first] = np.arange(len(first))
+    return Pairs(first, second, place)
 
 
 def _jumps(parent) -> list[np.ndarray]:

@@ -1,0 +1,28 @@
+"""`everywhere`: whether something holds, in all members of a batch at once.
+
+Under `vmap` a condition that differs between members turns `lax.cond` into a selection that computes
+both branches for all. Where either branch would do, one decision for the whole batch keeps the
+costly one from being computed at all."""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
+
+_everywhere_p = Primitive("everywhere")
+
+
+def everywhere(condition):
+    """A condition (), a number of type bool; under `vmap` whether it holds in every member."""
+    return _everywhere_p.bind(lax.stop_gradient(jnp.asarray(condition, bool)))
+
+
+def _all_members(args, dims):
+    (condition,), (dim,) = args, dims
+    return _everywhere_p.bind(jnp.all(condition, axis=dim)), batching.not_mapped
+
+
+_everywhere_p.def_impl(lambda x: x)
+_everywhere_p.def_abstract_eval(lambda x: x)
+mlir.register_lowering(_everywhere_p, lambda ctx, x: [x])
+batching.primitive_batchers[_everywhere_p] = _all_members

@@ -1,0 +1,253 @@
+"""The saddle point of constrained machines by a selection of independent velocities.
+
+With a selection, `J x = b` gives the dependent velocities by the inverse of J's dependent columns.
+Loops that share no dependent velocity are inverted apart, equal ones together: cables of a
+tensegrity are 3 x 3 each, however many there are. What is left, `M~ = G^T M G`, has as many rows as
+there are degrees of freedom, and M may be singular."""
+
+import functools
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from ..math.everywhere import everywhere
+from ..math.linalg import gram, matmul, matvec, pivoted, solve, vecmat
+from ..math.materialise import materialise
+from .saddle import SaddlePoint, whole_matrix
+
+#: a selection whose blocks lose more digits than this takes is none here: pivots are looked for
+WORST_CONDITION = 1e7
+
+
+class BlockGroup(NamedTuple):
+    """Blocks of one size s: `rows` (k, s) of the constraints and `columns` (k, s) of velocities."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+
+class Selection:
+    """Static facts: `chosen` (d,) independent velocities, and blocks of the dependent ones.
+    `dependent` (m,) and `rows` (m,): velocities and constraints in the order of the blocks."""
+
+    def __init__(self, pattern: np.ndarray, chosen, mass: np.ndarray):
+        self.chosen = np.asarray(chosen, int)
+        rest = np.setdiff1d(np.arange(pattern.shape[1]), self.chosen)
+        kinds: dict[int, list] = {}
+        for rows, columns in _components(pattern[:, rest]):
+            kinds.setdefault(len(rows), []).append((rows, rest[columns]))
+        self.groups = [
+            BlockGroup(*(np.array(x, int) for x in zip(*blocks, strict=True)))
+            for blocks in kinds.values()
+        ]
+        join = lambda parts: np.concatenate([x.reshape(-1) for x in parts] or [np.zeros(0, int)])
+        self.dependent = join([g.columns for g in self.groups])
+        self.rows = join([g.rows for g in self.groups])
+        #: puts (chosen, dependent) back into the order of velocities
+        self.order = np.argsort(np.concatenate([self.chosen, self.dependent]))
+        #: columns of the entries in each row of the mass matrix, (n, w); None where they are many
+        self.partners = _partners(mass)
+
+    def in_order(self, chosen, dependent):
+        """All velocities from both parts, (n, ...)."""
+        return jnp.concatenate([chosen, dependent])[self.order]
+
+
+def selection(system, chosen) -> Selection:
+    """Of the velocities `chosen` (d,) of a machine."""
+    patterns = (np.asarray(x, bool) for x in (system.constraint_pattern, system.mass_pattern))
+    return _selection(tuple(map(int, chosen)), *((x.shape, x.tobytes()) for x in patterns))
+
+
+@functools.cache
+def _selection(chosen, constraints, mass) -> Selection:
+    read = lambda shape, entries: np.frombuffer(entries, bool).reshape(shape)
+    return Selection(read(*constraints), chosen, read(*mass))
+
+
+def _partners(mass) -> np.ndarray | None:
+    lists = [list(np.flatnonzero(row)) for row in mass]
+    width = max(len(x) for x in lists)
+    if 2 * width > len(lists):
+        return None
+    # filled up with zeros of the row
+    spare = [int(np.flatnonzero(~row)[0]) for row in mass]
+    return np.array([x + [z] * (width - len(x)) for x, z in zip(lists, spare, strict=True)], int)
+
+
+def _components(pattern):
+    """Rows and columns of blocks that share nothing; all of it where they are not square."""
+    m, n = pattern.shape
+    links = pattern.astype(int)
+    reach = (links @ links.T > 0) | np.eye(m, dtype=bool)
+    for _ in range(max(1, int(np.ceil(np.log2(max(m, 2)))))):
+        reach = reach.astype(int) @ reach.astype(int) > 0
+    blocks, seen = [], np.zeros(m, bool)
+    for i in range(m):
+        if not seen[i]:
+            rows = np.flatnonzero(reach[i])
+            seen[rows] = True
+            blocks.append((rows, np.flatnonzero(pattern[rows].any(axis=0))))
+    if (
+        all(len(rows) == len(columns) for rows, columns in blocks)
+        and sum(len(columns) for _, columns in blocks) == n
+    ):
+        return blocks
+    return [(np.arange(m), np.arange(n))]
+
+
+class DependentInverse(eqx.Module):
+    """Inverses (k, s, s) of the blocks of J's dependent columns, per size, and how many times
+    round-off is amplified at most."""
+
+    blocks: tuple[Float[Array, "k s s"], ...]
+    condition: Float[Array, ""]
+    selection: Selection = eqx.field(static=True)
+
+    @staticmethod
+    def of(J, chosen: Selection) -> "DependentInverse":
+        blocks, worst = [], [jnp.ones((), J.dtype)]
+        for rows, columns in chosen.groups:
+            A = materialise(J[rows[:, :, None], columns[:, None, :]])
+            X = _inverses(A)
+            blocks.append(X)
+            # independent of the units of rows and columns, at least 1
+            spread = jnp.sum(jnp.abs(X * jnp.swapaxes(A, 1, 2)), axis=2)
+            worst.append(jnp.max(lax.stop_gradient(spread)))
+        blocks, condition = materialise((tuple(blocks), functools.reduce(jnp.maximum, worst)))
+        return DependentInverse(blocks, condition, chosen)
+
+    def times(self, x):
+        """Dependent velocities (m, ...), in the order of the blocks, that constraints `x` (m, ...)
+        ask for."""
+        flat = x if x.ndim == 2 else x[:, None]
+        parts = [
+            _times(X, flat[rows]).reshape(-1, flat.shape[1])
+            for X, (rows, _) in zip(self.blocks, self.selection.groups, strict=True)
+        ]
+        found = jnp.concatenate(parts) if len(parts) != 1 else parts[0]
+        return found if x.ndim == 2 else found[:, 0]
+
+    def transposed(self, y):
+        """Constraints (m,) from dependent velocities (m,) in the order of the blocks."""
+        parts, start = [], 0
+        for X, (rows, _) in zip(self.blocks, self.selection.groups, strict=True):
+            own = y[start : start + rows.size].reshape(rows.shape)
+            start += rows.size
+            parts.append(jnp.sum(X * own[:, :, None], axis=1).reshape(-1))
+        return jnp.concatenate(parts)[np.argsort(self.selection.rows)]
+
+
+def _inverses(A):
+    """Of blocks (k, s, s)."""
+    k, s, _ = A.shape
+    if s == 1:
+        return 1.0 / A
+    if s == 3:
+        a, b, c = (A[:, :, i] for i in range(3))
+        rows = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)], axis=1)
+        return rows / jnp.sum(a * rows[:, 0], axis=1)[:, None, None]
+    invert = lambda A: _inverse(A)
+    return invert(A[0])[None] if k == 1 else jax.vmap(invert)(A)
+
+
+@jax.custom_jvp
+def _inverse(A):
+    return pivoted(A, jnp.eye(A.shape[0], dtype=A.dtype))
+
+
+@_inverse.defjvp
+def _inverse_jvp(primals, tangents):
+    X = _inverse(*primals)
+    return X, -matmul(X, matmul(tangents[0], X))
+
+
+def _times(X, x):
+    return jnp.sum(X[:, :, :, None] * x[:, None], axis=2)
+
+
+class Reduction(NamedTuple):
+    """`x = (y, C y + g)` in the order of the selection, with M~ (d, d) and f~ (d,); `MG` (n, d) and
+    `left` = f - M g (n,) in the order of velocities."""
+
+    C: Float[Array, "m d"]
+    g: Float[Array, " m"]
+    mass: Float[Array, "d d"]
+    force: Float[Array, " d"]
+    MG: Float[Array, "n d"]
+    left: Float[Array, " n"]
+
+
+def reduction(M, J, inverse: DependentInverse, f, b) -> Reduction:
+    """Of `M x + J^T lam = f`, `J x = b`."""
+    at = inverse.selection
+    d = len(at.chosen)
+    C, g = materialise((-inverse.times(J[:, at.chosen]), inverse.times(b)))
+    # G and g as columns of one matrix
+    whole = jnp.concatenate(
+        [jnp.eye(d, d + 1, dtype=f.dtype), jnp.concatenate([C, g[:, None]], axis=1)]
+    )
+    product = materialise(_mass_times(M, materialise(whole[at.order]), at.partners))
+    MG, left = product[:, :d], f - product[:, d]
+    free, held = at.chosen, at.dependent
+    MG, left, held_MG, held_left = materialise((MG, left, MG[held], left[held]))
+    mass = MG[free] + gram(C, held_MG)
+    return Reduction(C, g, mass, left[free] + vecmat(held_left, C), MG, left)
+
+
+def _mass_times(M, X, partners):
+    """`M X` (n, k), entry by entry of its sparse rows."""
+    if partners is None:
+        return matmul(M, X)
+    rows = np.arange(len(partners))
+    entries = materialise(M[rows[:, None], partners])
+    terms = (entries[:, i, None] * X[partners[:, i]] for i in range(partners.shape[1]))
+    return functools.reduce(jnp.add, terms)
+
+
+class Eliminated(SaddlePoint):
+    """By a selection of independent velocities; by pivoted elimination of the whole matrix where
+    the selection is none (a dead centre)."""
+
+    M: Float[Array, "n n"]
+    J: Float[Array, "m n"]
+    selection: Selection = eqx.field(static=True)
+
+    def solve(self, f, b):
+        M, J = self.M, self.J
+        f = jnp.zeros(M.shape[0], b.dtype) if f is None else f
+
+        def product_with(z):
+            x, lam = z
+            return matvec(M, x) + vecmat(lam, J), matvec(J, x)
+
+        fixed = lax.stop_gradient((M, J))
+        find = lambda _, r: self._found(*fixed, *materialise(r))
+        return lax.custom_linear_solve(product_with, (f, b), find, find, symmetric=True)
+
+    def _found(self, M, J, f, b):
+        inverse = DependentInverse.of(J, self.selection)
+        well = everywhere(inverse.condition < WORST_CONDITION)
+        return lax.cond(
+            well,
+            lambda: _by_selection(M, J, inverse, f, b),
+            lambda: _whole(M, J, f, b),
+        )
+
+
+def _by_selection(M, J, inverse: DependentInverse, f, b):
+    at = reduction(M, J, inverse, f, b)
+    y = solve(*materialise((at.mass, at.force)), spd=True, nan_if_singular=True)
+    x = inverse.selection.in_order(y, matvec(at.C, y) + at.g)
+    held = inverse.selection.dependent
+    return x, inverse.transposed((at.left - matvec(at.MG, y))[held])
+
+
+def _whole(M, J, f, b):
+    x = pivoted(whole_matrix(M, J), jnp.concatenate([f, b]))
+    return x[: f.shape[0]], x[f.shape[0] :]
