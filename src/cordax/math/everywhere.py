@@ -1,8 +1,8 @@
 """`everywhere`: whether something holds, in all members of a batch at once.
 
-Under `vmap` a condition that differs between members turns `lax.cond` into a selection that computes
-both branches for all. Where either branch would do, one decision for the whole batch keeps the
-costly one from being computed at all."""
+Under `vmap` a condition that differs between members turns `lax.cond` into a selection: both
+branches are computed for all. Where either branch would do, one decision for the whole batch keeps
+the costly one from being computed at all."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -19,7 +19,7 @@ def everywhere(condition):
 
 def _all_members(args, dims):
     (condition,), (dim,) = args, dims
-    return _everywhere_p.bind(jnp.all(condition, axis=dim)), batching.not_mapped
+    return _everywhere_p.bind(jnp.all(condition, axis=dim)), None  # not mapped
 
 
 _everywhere_p.def_impl(lambda x: x)

@@ -191,9 +191,10 @@ def _pivoted(A, b, largest: int = PIVOTED):
     def eliminate(k, carry):
         W, left, where = carry
         column = lax.dynamic_index_in_dim(W, k, 1, keepdims=False)
-        p = jnp.argmax(jnp.abs(column) * left)
-        pivot = column[p]
-        pivot = jnp.where(jnp.abs(pivot) > singular_pivot(A.dtype), pivot, jnp.nan)
+        size = jnp.abs(column) * left
+        p = jnp.argmax(size)
+        # of the rows that are left: where all of them are zero, p may be any row
+        pivot = jnp.where(size[p] > singular_pivot(A.dtype), column[p], jnp.nan)
         row = lax.dynamic_index_in_dim(W, p, 0, keepdims=False) / pivot
         here = index == p
         W = jnp.where(here[:, None], row, W - column[:, None] * row)
