@@ -48,6 +48,8 @@ from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
 from .mechanics import Scene as Scene  # noqa: E402
 from .mechanics import State as State  # noqa: E402
 from .mechanics import System as System  # noqa: E402
+from .optimisation import Constraint as Constraint  # noqa: E402
+from .optimisation import optimise as optimise  # noqa: E402
 from .parameters import Parameter as Parameter  # noqa: E402
 from .recording import Recording as Recording  # noqa: E402
 from .simulate import SimulationError as SimulationError  # noqa: E402

@@ -1,7 +1,7 @@
 """Named numbers of an experiment, to be fitted or varied, and the coordinates of a search."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._checks import is_number, known_values, require, require_known
+from ._checks import is_number, known_values, require, require_known, require_shape
 from ._precision import as_float_array
 from .experiment import Experiment
 
@@ -270,3 +270,25 @@ def _require_floats(name: str, node) -> None:
         type(node).__name__,
         _choices(node) if isinstance(node, eqx.Module) else "an array of floating-point numbers",
     )
+
+
+def varied(base: Experiment, row: Mapping[str, Any]) -> Experiment:
+    """`base` with the numbers of `row`, by the names of `Parameter`; a single number fills an
+    array."""
+    for name, value in row.items():
+        place = collect([name], base).places[0]
+        old = place.read(base)
+        new = jnp.asarray(value, old.dtype)
+        if new.ndim:
+            require_shape(name, new, old.shape)
+        base = place.write(base, jnp.broadcast_to(new, old.shape))
+    return base
+
+
+class Vary(eqx.Module):
+    """From a row of numbers, by name, to the experiment that has them."""
+
+    base: Experiment
+
+    def __call__(self, row: Mapping[str, Any]) -> Experiment:
+        return varied(self.base, row)

@@ -9,9 +9,9 @@ import numpy as np
 from .._checks import require, require_known
 from .._files import replacing
 from ..experiment import Experiment
+from ..parameters import varied
 from ..trajectory import as_columns
 from . import shards
-from .apply import varied
 from .measures import Envelope, joined
 
 

@@ -16,9 +16,9 @@ from .._precision import enable_x64
 from .._results import RESULTS
 from ..batch import simulate_batch
 from ..experiment import Experiment
+from ..parameters import Vary, varied
 from ..recording import observe
 from . import fingerprint, shards
-from .apply import Vary, varied
 from .measures import as_measures, name_of, sums
 from .result import Sweep, together
 from .variations import checked
