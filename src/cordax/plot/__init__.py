@@ -7,6 +7,7 @@ from .lines import plot_states
 from .page import write_page
 from .pose import plot_pose
 from .scene import plot_scene, plot_snapshots
+from .workspace import plot_workspace
 
 __all__ = [
     "animate",
@@ -15,6 +16,7 @@ __all__ = [
     "plot_scene",
     "plot_snapshots",
     "plot_states",
+    "plot_workspace",
     "save_figure",
     "write_page",
 ]
