@@ -62,3 +62,18 @@ from .sweeps import sweep as sweep  # noqa: E402
 from .trajectory import Trajectory as Trajectory  # noqa: E402
 
 __version__ = "0.1.0"
+
+#: packages that are imported when first asked for: `cordax.plot` brings matplotlib with it
+_PACKAGES = ("control", "io", "plot", "reduce", "systems", "sweeps", "workspace")
+
+
+def __getattr__(name: str):
+    if name in _PACKAGES:
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PACKAGES])
