@@ -41,6 +41,11 @@ _COMMANDS = {
         "reproduce_rope_robot",
         "repeat the rope-robot paper's experiments and judge its claims",
     ),
+    "reproduce tensegrity": _Command(
+        "reproduce",
+        "reproduce_tensegrity",
+        "repeat the tensegrity thesis' experiments and judge its claims",
+    ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
     "sweep": _Command("sweep", "sweep", "simulate a machine in many variants, resumable"),
     "list": _Command("listing", "show", "machines and integrators"),

@@ -99,8 +99,8 @@ class CableSet(Element):
       free part);
     - `rest` (n,) [m] or a `Reference` of it, `windings` (names of drum coordinates, one tuple per
       cable) and `radius` (n, w) [m]: as for `RigidCable`;
-    - `friction` mu (n, k - 1) or one for all: by capstan friction the tension grows along the
-      cable by `exp(mu theta tanh(s/slip_width))` at a guide it slides over with speed s [m/s]
+    - `friction` mu, one for all guides or (n, k - 1): by capstan friction the tension grows along
+      the cable by `exp(mu theta tanh(s/slip_width))` at a guide it slides over with speed s [m/s]
       towards its last end, by theta the angle it turns there. Slower than `slip_width` it sticks:
       it creeps with the share of exp(mu theta) that the load needs. With friction, `stretch` is
       shared so that the mean tension by length follows the law."""
@@ -148,8 +148,9 @@ class CableSet(Element):
         self.slides = friction is not None
         inner = len(routes[0].guides) - 2
         friction = 0.0 if friction is None else friction
-        self.friction = jnp.broadcast_to(jnp.asarray(friction, float), (n, inner))
+        self.friction = jnp.asarray(friction, float)
         self.slip_width = jnp.asarray(slip_width, float)
+        require_shape("friction", self.friction, (), (n, inner))
         require_positive("friction", self.friction, zero_allowed=True)
         require_positive("slip_width", self.slip_width)
         self.name = name
@@ -165,6 +166,13 @@ class CableSet(Element):
         bodies = np.array([[tree.body(b) for b in names] for names in self.bodies])
         q, v = zip(*(tree.scalars(w, "windings") for w in self.windings), strict=True)
         return bodies, np.stack(q), np.stack(v)
+
+    def lengths(self, at: Instant) -> Float[Array, " n"]:
+        """Of the ways, from end to end [m]."""
+        bodies, _, _ = self._indices(at.tree)
+        R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
+        whole = lambda route, R, p: jnp.sum(route.at(frames(R, p)).parts)
+        return jax.vmap(whole)(self.routes, R[bodies], p[bodies])
 
     def state(self, at: Instant) -> CableSetState:
         """Lengths and tensions."""

@@ -304,6 +304,13 @@ class Mechanism(System):
         return laws[0]
 
     # --- where cables have a way
+    def cable_lengths(self, q=None) -> dict[str, Float[Array, " n"]]:
+        """Lengths [m] of the ways of elastic cables by the name of their set, at coordinates `q`
+        (n_q,), the machine's by default: what their `rest` is measured against."""
+        q = self.default_state().q if q is None else q
+        at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
+        return {e.name: e.lengths(at) for e in self.elements if isinstance(e, CableSet)}
+
     def _reaches(self, q):
         c = self._constants()
         parts = (*c.loops, *self.elements)
