@@ -191,3 +191,15 @@ def test_it_is_compiled_into_the_loop_around_it():
 
     text = jax.jit(march).lower(q).compile().as_text()
     assert unhoisted_loops(text) == 0 and "custom-call" not in text
+
+
+def test_equations_with_targets_next_to_zero_are_met():
+    """To the round-off of the others, not relative to their own size."""
+    rng = np.random.default_rng(3)
+    A, b = rng.normal(size=(100, 4, 6)), np.array([1.0, -2.0, 1e-13, 1e-20])
+    P, q = jnp.eye(6), jnp.zeros(6)
+    found = jax.jit(jax.vmap(lambda A: solve_qp(P, q, A, jnp.asarray(b), -1e3)))(jnp.asarray(A))
+    assert np.all(found.solved)
+    np.testing.assert_allclose(
+        np.einsum("ijk,ik->ij", A, found.x), np.tile(b, (100, 1)), atol=1e-12
+    )

@@ -137,7 +137,9 @@ def _by_sweeps(P, q, rows, least, most, m: int, limit: int):
     # the minimum without any row
     value = -matvec(rows, matvec(inverse, q))
     start = jnp.zeros_like(value), value, jnp.zeros(value.shape, int)
-    room = tolerance * (jnp.abs(value) + jnp.max(jnp.abs(value), initial=0.0))
+    # rows have a common scale, and so has round-off: a target next to zero is met no better
+    largest = jnp.max(jnp.abs(jnp.concatenate([value, least[:m]])), initial=0.0)
+    room = tolerance * (jnp.abs(value) + largest)
     room = room + tolerance * jnp.where(jnp.isfinite(least), jnp.abs(least), 0.0)
     table, carry, consistent = _equations(H, start, least, room, m, tolerance)
     table, active, status, iterations = _bounds(
