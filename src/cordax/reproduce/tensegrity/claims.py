@@ -27,6 +27,8 @@ _ONE_PERCENT = 0.01
 #: followed with considerable accuracy: [m], of motions of 0.75 m; sideways is comparably worse
 #: where its deviations are larger by this factor
 _ACCURATE, _WORSE = 1.5e-3, 2.0
+#: the end effector is lowest after 5 s: a run that is accurate past this [s] has been there
+_LOWEST = 8.0
 #: a strut that stands in the singular configuration has this second angle [rad], within
 _SINGULAR, _NEAR = -0.2206, 0.01
 #: and holds its end effector within [m]
@@ -228,13 +230,30 @@ def _stabilises(study: Study) -> Claim:
 
 def _vertical(study: Study) -> Claim:
     m = study.moved[UP]
-    good = bool(m.largest.max() < _ACCURATE and not np.isfinite(m.lost))
+    off = np.abs(m.deviation).max(axis=1) >= _ACCURATE
+    left = bool(off.any()) or bool(np.isfinite(m.lost))
+    until = int(np.argmax(off)) if off.any() else len(m.t)
+    near = np.abs(m.deviation[:until])
+    judged: Verdict = (
+        "only with these choices"
+        if not left
+        else "in part"
+        if m.t[until - 1] > _LOWEST
+        else "does not reproduce"
+    )
     return Claim(
         "the vertical trajectory is followed with considerable accuracy",
-        f"within {1e3 * m.largest[2]:.2f} mm along z, {1e3 * m.largest[:2].max():.3f} mm across, "
-        f"over {m.t[-1]:g} s",
-        "only with these choices" if good else "does not reproduce",
-        "with viscous friction in the joints of the struts",
+        f"within {1e3 * near[:, 2].max():.2f} mm along z, {1e3 * near[:, :2].max():.3f} mm across, "
+        f"until {m.t[until - 1]:.1f} s"
+        + (f"; off by more than {1e3 * _ACCURATE:g} mm after that" if left else ""),
+        judged,
+        "with viscous friction in the joints of the struts"
+        + (
+            "; while the structure is low, asymmetric modes grow from round-off, a hundredfold in "
+            "a second, and how far is chance"
+            if left
+            else ""
+        ),
     )
 
 
@@ -262,11 +281,10 @@ def _undamped(study: Study) -> Claim:
 
 def _horizontal(study: Study) -> Claim:
     aside, up = study.moved[ASIDE], study.moved[UP]
-    worse = bool(aside.largest.max() > _WORSE * up.largest.max()) or bool(np.isfinite(aside.lost))
-    text = (
-        f"within {1e3 * aside.largest.max():.2f} mm over {aside.t[-1]:g} s, vertical "
-        f"{1e3 * up.largest.max():.2f} mm"
-    )
+    end = min(aside.t[-1], up.t[-1])
+    largest = [float(np.abs(m.deviation[m.t <= end]).max()) for m in (aside, up)]
+    worse = largest[0] > _WORSE * largest[1] or bool(np.isfinite(aside.lost))
+    text = f"within {1e3 * largest[0]:.2f} mm in {end:g} s, vertical {1e3 * largest[1]:.2f} mm"
     if ASIDE_FREE in study.moved:
         free = study.moved[ASIDE_FREE]
         text += f"; without friction {1e3 * free.largest.max():.2f} mm in {free.t[-1]:g} s"
