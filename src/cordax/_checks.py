@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 
-def require(ok: bool, field: str, given, expected: str) -> None:
+def require(ok: bool | np.bool_, field: str, given, expected: str) -> None:
     """Raise `ValueError` unless `ok`."""
     if not ok:
         raise ValueError(f"{field}: got {describe(given)}, expected {expected}")

@@ -300,4 +300,4 @@ def _code_of(value) -> RESULTS:
 
 @eqx.filter_jit
 def _energies(system: System, t, q, v):
-    return jax.vmap(system.kinetic_energy)(q, v), jax.vmap(system.potential_energy)(t, q)
+    return jax.vmap(system.energies)(t, q, v)

@@ -53,11 +53,14 @@ def moving():
 
 @eqx.filter_jit
 def join(robot, state):
-    """Momentum of platform and payload before and after joining with the cables let go (fixed
-    lengths would take momentum to the frame), and kinetic energies."""
+    """The state after joining and the robot that holds the payload, kinetic energies before and
+    after, constraints after, and the jump of the generalised momentum."""
     held = robot.pick(state)
     both = Baumgarte().enter(held, jnp.zeros(()), state)
-    return both, held, held.kinetic_energy(state.q, state.v), held.kinetic_energy(both.q, both.v)
+    terms = held.constraint_terms(jnp.zeros(()), both.q, both.v)
+    jump = held.mass_matrix(state.q) @ (both.v - state.v)
+    before, after = (held.kinetic_energy(s.q, s.v) for s in (state, both))
+    return both, held, before, after, terms, jump
 
 
 def momentum(robot, q, v):
@@ -76,11 +79,9 @@ def test_joining_conserves_momentum(moving):
     momentum changes by the impulses of the constraints alone, which are inner ones but for those
     of the cables."""
     robot, state = moving
-    after, held, before_energy, after_energy = join(robot, state)
-    terms = held.constraint_terms(jnp.zeros(()), after.q, after.v)
+    after, held, before_energy, after_energy, terms, jump = join(robot, state)
     np.testing.assert_allclose(terms.rate, 0.0, atol=1e-11)
     assert float(after_energy) < float(before_energy)
-    jump = np.asarray(held.mass_matrix(state.q) @ (after.v - state.v))
     impulses = np.linalg.lstsq(np.asarray(terms.jacobian).T, jump, rcond=None)[0]
     np.testing.assert_allclose(np.asarray(terms.jacobian).T @ impulses, jump, atol=1e-10)
     b = np.asarray(held.platform.weights(held.attachments)) @ np.asarray(after.q[:12]).reshape(4, 3)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from cordax import simulate
+from cordax import RESULTS, simulate
 from cordax.systems import End, Plane, SplineRod
 
 
@@ -46,6 +46,17 @@ def test_a_rod_falls_on_a_rough_floor():
     assert 0.048 < float(np.max(run["sag"])) < 0.053
     total = np.asarray(run.energy()["total"])
     assert total[-1] < total[100] < total[20] < 1e-9
+
+
+def test_a_wire_fed_until_it_runs_away_is_not_called_finished(wire):
+    """The warning comes true: at 1 ms the wire gains energy by powers of ten within 10 ms."""
+    rod, start = wire
+    options = {"dt": 1e-3, "duration": 0.05, "integrator": "rosenbrock_2", "throw": False}
+    with pytest.warns(UserWarning, match="Rosenbrock2 feeds energy"):
+        run = simulate(rod, start, **options)
+    assert run.result == RESULTS.runaway_state and float(run.failure_time) < 0.05
+    assert "finished" not in run.summary() and "grew beyond any bound" in run.summary()
+    assert np.all(np.isfinite(run.q))
 
 
 def test_a_method_that_feeds_undamped_rods_says_so_before_it_starts():

@@ -1,6 +1,6 @@
 """Computed-torque control of tendon-driven machines."""
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -18,6 +18,7 @@ from .references import Reference
 from .tension import MeanTension, TensionDistribution
 
 
+@runtime_checkable
 class TendonMotors(Protocol):
     """Motors that wind tendons: rotor `inertia` [kg m^2], `travel` of the tendon [m/rad] and dry
     friction [N m], shape (n_tendons,) each."""
@@ -28,6 +29,7 @@ class TendonMotors(Protocol):
     def friction_torque(self, rate) -> Array: ...
 
 
+@runtime_checkable
 class TendonDriven(Protocol):
     """What the controller must know of its machine."""
 

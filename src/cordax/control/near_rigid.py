@@ -1,6 +1,6 @@
 """Inverse dynamics of structures on nearly rigid cables, as a quadratic programme."""
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -23,6 +23,7 @@ from .references import Reference
 _KNOT = 1e-9
 
 
+@runtime_checkable
 class CableTerms(Protocol):
     """Of c cables at a state: `strain` (c,), `stiffness` E A (c,) [N], and `columns` (n_v, c),
     the generalised force that resists a unit of tension."""
@@ -32,6 +33,7 @@ class CableTerms(Protocol):
     columns: Array
 
 
+@runtime_checkable
 class CableStructure(Protocol):
     """What the controller must know of its machine, besides its being a System."""
 

@@ -1,6 +1,6 @@
 """Computed-torque control of a platform on cables, in the space it moves in."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from .references import Reference
 from .tension import MeanTension, TensionDistribution
 
 
+@runtime_checkable
 class OnCables(Protocol):
     """What the controller must know of its machine: a platform on cables that winches wind."""
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -120,5 +121,6 @@ class IndependentCoordinates(Constrained):
         found = finite(closed) | ~finite(state)
         return closed, code_unless(found, Code.SINGULAR_CONSTRAINTS)
 
+    @eqx.filter_jit  # called between runs
     def enter(self, system, t, state):
         return State(*self.closed(system, t, state.q, state.v))

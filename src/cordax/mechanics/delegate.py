@@ -11,6 +11,7 @@ from .system import System
 _FOLLOWS = {
     "momentum": ("mass_matrix",),
     "kinetic_energy": ("mass_matrix", "momentum"),
+    "energies": ("kinetic_energy", "potential_energy"),
     "mass_solve": ("mass_matrix",),
     "rate": ("retract", "flat"),
     "normalise": ("retract", "flat"),

@@ -198,6 +198,11 @@ class System(eqx.Module):
         machine defines one."""
         return jnp.zeros((), q.dtype)
 
+    def energies(self, t, q, v):
+        """Kinetic and potential energy [J] at time `t` [s]. A machine with parts that supports move
+        as time says adds what these parts have: `kinetic_energy` is that of `v` alone."""
+        return self.kinetic_energy(q, v), self.potential_energy(t, q)
+
     def valid(self, t, q, v):
         """Whether the state lies where the model holds; a run that leaves it stops with
         `runaway_state`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,17 +58,20 @@ def piecewise_linear(
     require_positive("velocity_scale", velocity_scale, zero_allowed=True)
     require(system.n_q == system.n_v, "system", type(system).__name__, "as many q as v")
     q, v = (jnp.stack([jnp.asarray(getattr(p, x)) for p in points]) for x in "qv")
-    n, rest = system.n_q, jnp.zeros(system.n_u, q.dtype)
-    at = jnp.asarray(t, q.dtype)
+    linear = _linearised(system, jnp.asarray(t, q.dtype), jnp.concatenate([q, v], axis=1))
+    return PiecewiseLinear(system, q, v, *linear, exponent, velocity_scale)
+
+
+@eqx.filter_jit
+def _linearised(system: System, t, x: Float[Array, "k 2*n"]):
+    """The force at k states (q, v) without inputs, and its derivatives by state and input."""
+    n, rest = system.n_q, jnp.zeros(system.n_u, x.dtype)
 
     def force(x, u):
-        return system.force(at, x[:n], x[n:], u)
+        return system.force(t, x[:n], x[n:], u)
 
-    x = jnp.concatenate([q, v], axis=1)
-    values = jax.vmap(lambda x: force(x, rest))(x)
-    by_state = jax.vmap(lambda x: jax.jacfwd(force)(x, rest))(x)
-    by_input = jax.vmap(lambda x: jax.jacfwd(force, argnums=1)(x, rest))(x)
-    return PiecewiseLinear(system, q, v, values, by_state, by_input, exponent, velocity_scale)
+    both = jax.jacfwd(force, argnums=(0, 1))
+    return jax.vmap(lambda x: (force(x, rest), *both(x, rest)))(x)
 
 
 def far_apart(states: State, count: int, velocity_scale: float = 0.0) -> list[State]:

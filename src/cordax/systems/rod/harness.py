@@ -148,6 +148,11 @@ class Harness(System):
             rod.potential_energy(t, p) for rod, p in zip(self.rods, self.parts(q), strict=True)
         )
 
+    def energies(self, t, q, v):
+        each = zip(self.rods, self.parts(q), self.parts(v), strict=True)
+        kinetic, potential = zip(*(rod.energies(t, a, b) for rod, a, b in each), strict=True)
+        return sum(kinetic), sum(potential)
+
     def default_state(self):
         states = [rod.default_state() for rod in self.rods]
         q, v = (jnp.concatenate([getattr(s, n) for s in states]) for n in ("q", "v"))

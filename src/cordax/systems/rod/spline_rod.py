@@ -238,6 +238,12 @@ class SplineRod(System):
             total = total + self.span * jnp.sum(self.points.weights.reshape(-1) * pressed)
         return total + self.springs_energy(t, P)
 
+    def energies(self, t, q, v):
+        """With what the held control points have, which grippers move."""
+        dP = self.control_rate(t, v)
+        momentum = (self._densities() * self.span)[:, None] * times_gram(dP)
+        return 0.5 * jnp.sum(dP * momentum), self.potential_energy(t, q)
+
     def control_forces(self, t, q, v, u) -> Float[Array, "4 n"]:
         """Generalised forces on all control points, held ones included."""
         P = self.control(t, q)
