@@ -41,6 +41,20 @@ def processor(function, *, repeats: int = 200) -> float:
     return least
 
 
+def timed(run) -> dict:
+    """Of a run: the first call, which compiles, and a later one, in seconds that pass and in those
+    of the processor (all threads), which others on the machine disturb less."""
+    wall, work = time.perf_counter(), time.process_time()
+    jax.block_until_ready(run())
+    first = time.perf_counter() - wall, time.process_time() - work
+    return {
+        "first_s": round(first[0], 2),
+        "first_processor_s": round(first[1], 2),
+        "run_s": round(best(run, repeats=5), 4),
+        "run_processor_s": round(processor(run, repeats=5), 4),
+    }
+
+
 def recorded(module, *names: str):
     """A list that fills with calls of these functions of `module`, to be repeated, and what ends
     that."""

@@ -11,6 +11,7 @@ from .elements import (
     JointLimits,
     JointLoads,
     JointMotors,
+    JointSpeeds,
     JointSprings,
     PointSpring,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "JointLoads",
     "JointMotion",
     "JointMotors",
+    "JointSpeeds",
     "JointSprings",
     "LengthInvolute",
     "Loop",

@@ -98,7 +98,8 @@ class CableSet(Element):
     - `law`: `ElasticCables` (tension by stretch and its rate) or `StrainLaw` (by strain of the
       free part);
     - `rest` (n,) [m] or a `Reference` of it, `windings` (names of drum coordinates, one tuple per
-      cable) and `radius` (n, w) [m]: as for `RigidCable`;
+      cable: that of the drum at the first end, and where both ends wind that at the last) and
+      `radius` (n, w) [m]: as for `RigidCable`;
     - `friction` mu, one for all guides or (n, k - 1): by capstan friction the tension grows along
       the cable by `exp(mu theta tanh(s/slip_width))` at a guide it slides over with speed s [m/s]
       towards its last end, by theta the angle it turns there. Slower than `slip_width` it sticks:
@@ -205,10 +206,11 @@ class CableSet(Element):
         if not self.slides:
             tension = jnp.broadcast_to(mean[:, None], (mean.shape[0], k))
         else:
-            # cable that passes a guide: what the drive gives and the stretch so far, as if it were
-            # even, less what the parts before the guide take
+            # cable that passes a guide: what the drive at the first end gives and the stretch so
+            # far, as if it were even, less what the parts before the guide take
             even = jnp.cumsum(straight[:, : k - 1], axis=1) / free[:, None]
-            given_so_far = given_rate[:, None] + even * stretch_rate[:, None]
+            first = rest_rate + jnp.sum(self.radius[:, :1] * at.v[v_rows[:, :1]], axis=1)
+            given_so_far = first[:, None] + even * stretch_rate[:, None]
             passing = given_so_far - jnp.cumsum(rates[:, : k - 1], axis=1)
             share = jnp.tanh(passing / self.slip_width)
             growth = jnp.cumsum(self.friction * wrap * share, axis=1)

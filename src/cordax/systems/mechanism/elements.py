@@ -119,6 +119,34 @@ class JointMotors(_InJoints):
         return self.on_joints(at, u)
 
 
+class JointSpeeds(_InJoints):
+    """Inputs: speeds [rad/s] ([m/s] on sliders) that drives bring about by torques `gain (u -
+    rate)` [N m], `gain` [N m s], bounded smoothly by `most` [N m] unless that is None; each (k,)
+    or one for all."""
+
+    joints: tuple[str, ...] = names_field()
+    gain: Float[Array, " k"] = float_field()
+    most: Float[Array, " k"] | None = float_field(default=None)
+    numbers = ("gain",)
+
+    def __check_init__(self):
+        require_positive("gain", self.gain)
+        if self.most is not None:
+            require_shape("most", self.most, (), (len(self.joints),))
+            require_positive("most", self.most)
+
+    @property
+    def input_names(self):
+        return tuple(f"speed_{name}" for name in self.joints)
+
+    def effort(self, at, u):
+        _, v = self.at_joints(at)
+        torque = self.gain * (u - v)
+        if self.most is not None:
+            torque = self.most * jnp.tanh(torque / self.most)
+        return self.on_joints(at, torque)
+
+
 class JointLoads(_InJoints):
     """Constant torques [N m] (forces [N] on sliders), each (k,) or one for all."""
 
