@@ -15,10 +15,11 @@ from jaxtyping import Array, Float
 
 from ..._checks import require, require_positive, require_shape
 from ..._precision import float_field
+from ...math.materialise import materialise
 from ...mechanics.cables import ElasticCables
 from ...mechanics.motion import Reference, as_reference
 from .elements import Effort, Element, Instant, as_names, spread
-from .loops import NAMELESS, Loop, along, frames, with_ground
+from .loops import NAMELESS, Loop, by_twists, frames, rates, with_ground
 from .routes import Guide, Route
 from .tree import Tree
 
@@ -184,12 +185,12 @@ class CableSet(Element):
         t, one = jnp.asarray(at.t, dtype), jnp.ones((), dtype)
 
         def of_one(route, R, p, V):
-            function = lambda t, R, p, y: jnp.concatenate(route.at(frames(R, p)))
-            none = jnp.zeros(0, dtype)
-            return along(function, t, R, p, V, jnp.zeros_like(V), none, none)
+            whole = lambda R, p: jnp.concatenate(route.at(frames(R, p)))
+            lengths = lambda R, p: route.at(frames(R, p)).parts
+            return (*rates(whole, R, p, V), by_twists(lengths, R, p))
 
-        values, gradient, _, rates, _ = jax.vmap(of_one)(
-            self.routes, R[bodies], p[bodies], V[bodies]
+        values, speeds, gradient = materialise(
+            jax.vmap(of_one)(self.routes, R[bodies], p[bodies], V[bodies])
         )
         k = len(self.routes.guides) - 1
         parts, straight, wrap = values[:, :k], values[:, k : 2 * k], values[:, 2 * k :]
@@ -197,8 +198,8 @@ class CableSet(Element):
         given = rest + jnp.sum(self.radius * at.q[q_rows], axis=1)
         given_rate = rest_rate + jnp.sum(self.radius * at.v[v_rows], axis=1)
         stretch = jnp.sum(parts, axis=1) - given
-        stretch_rate = jnp.sum(rates[:, :k], axis=1) - given_rate
-        free, free_rate = jnp.sum(straight, axis=1), jnp.sum(rates[:, k : 2 * k], axis=1)
+        stretch_rate = jnp.sum(speeds[:, :k], axis=1) - given_rate
+        free, free_rate = jnp.sum(straight, axis=1), jnp.sum(speeds[:, k : 2 * k], axis=1)
         if isinstance(self.law, StrainLaw):
             mean = self.law.tension(stretch, stretch_rate, free, free_rate)
         else:
@@ -211,13 +212,13 @@ class CableSet(Element):
             even = jnp.cumsum(straight[:, : k - 1], axis=1) / free[:, None]
             first = rest_rate + jnp.sum(self.radius[:, :1] * at.v[v_rows[:, :1]], axis=1)
             given_so_far = first[:, None] + even * stretch_rate[:, None]
-            passing = given_so_far - jnp.cumsum(rates[:, : k - 1], axis=1)
+            passing = given_so_far - jnp.cumsum(speeds[:, : k - 1], axis=1)
             share = jnp.tanh(passing / self.slip_width)
             growth = jnp.cumsum(self.friction * wrap * share, axis=1)
             factor = jnp.exp(jnp.concatenate([jnp.zeros_like(mean)[:, None], growth], axis=1))
             tension = mean[:, None] * factor * free[:, None]
             tension = tension / jnp.sum(straight * factor, axis=1, keepdims=True)
-        return CableSetState(stretch, stretch_rate, free, tension, gradient[:, :k])
+        return CableSetState(stretch, stretch_rate, free, tension, gradient)
 
     def effort(self, at, u):
         bodies, _, v_rows = self._indices(at.tree)

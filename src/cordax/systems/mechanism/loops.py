@@ -341,6 +341,19 @@ def along(function, t, R, p, V, A, y, y_rate):
     return value, W, by_joint, rate, bias
 
 
+def rates(function, R, p, V):
+    """Value and rate of `function(R, p)`, with b bodies at poses (b, 3, 3), (b, 3) moving with
+    twists `V` (b, 6)."""
+    return jax.jvp(function, (R, p), (_turning(V, R), V[:, 3:] + cross(V[:, :3], p)))
+
+
+def by_twists(function, R, p):
+    """Derivatives (m, b, 6) of `function(R, p)`, a vector (m,), by twists of b bodies: in reverse,
+    as there are more twists than values."""
+    twisted = lambda X: function(R + _turning(X, R), p + X[:, 3:] + cross(X[:, :3], p))
+    return jax.jacrev(twisted)(jnp.zeros((*p.shape[:1], 6), p.dtype))
+
+
 def frames(R, p) -> list[Frame]:
     """Of stacked poses (b, 3, 3), (b, 3)."""
     return [Frame(R[i], p[i]) for i in range(p.shape[0])]
