@@ -2,8 +2,8 @@
 
 Prints one JSON object. Parts: motion (a load that a drum lifts over a post with capstan friction,
 by stiffness, damping, masses, geometry, friction and values of the spline of the torque), programme
-(the torques of `NearRigidQP` on the strut by modulus, viscosity, density, diameter, least strain and
-a value of the spline): forward and reverse mode against central differences, relative."""
+(the torques of `NearRigidQP` on the strut by modulus, viscosity, density, diameter, least strain
+and a value of the spline): forward and reverse mode against central differences, relative."""
 
 import argparse
 import json

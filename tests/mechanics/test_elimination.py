@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import cordax
+from cordax.formulations import IndependentCoordinates
 from cordax.mechanics.elimination import Eliminated, selection
 from cordax.systems import single_strut, tensegrity_manipulator
 
@@ -109,3 +111,13 @@ def test_derivatives(chosen, dead):
     central = (at(1e-6) - at(-1e-6)) / 2e-6
     np.testing.assert_allclose([forward, reverse], central, rtol=1e-6)
     np.testing.assert_allclose(forward, reverse, rtol=1e-10)
+
+
+def test_independent_coordinates_say_that_they_project():
+    """So `Diffrax`, which has no place for that, refuses them."""
+    assert IndependentCoordinates.projects
+    with pytest.raises(ValueError, match=r"IndependentCoordinates.*without projection after steps"):
+        cordax.simulate(
+            single_strut(), duration=0.01, dt=1e-3, integrator=cordax.Diffrax(),
+            formulation=IndependentCoordinates(),
+        )  # fmt: skip
