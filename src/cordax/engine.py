@@ -283,7 +283,9 @@ def _judge_controller(run: Run, dt, last: State, status):
 
     def look():
         at = lambda h: (failure - dt + h, State(retract(last.q, h * last.v), last.v))
-        codes = [run.control(*at(share * dt), ())[2] for share in (0.0, 0.5, 1.0)]
+        # a loop: controllers may take long to compile
+        shares = jnp.asarray([0.0, 0.5, 1.0], last.q.dtype)
+        codes = jax.lax.map(lambda share: run.control(*at(share * dt), ())[2], shares)
         return first_code(*codes, code)
 
     unsolved = (code == Code.NONFINITE_STATE) | (code == Code.NEWTON_NOT_CONVERGED)
