@@ -61,6 +61,10 @@ METHODS = {
         (1e-3, 2.5e-4),
     ),
     "generalised_alpha": ({"integrator": "generalised_alpha"}, (1e-3, 5e-4, 2.5e-4)),
+    "generalised_alpha_once": (
+        {"integrator": cordax.GeneralisedAlpha(corrections=1)},
+        (1e-3, 0.025 / 30, 6.25e-4, 5e-4, 2.5e-4),
+    ),
 }
 
 

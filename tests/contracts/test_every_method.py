@@ -11,6 +11,7 @@ from small_machines import Door, SprungPendulum, exact_angle
 from cordax import (
     Baumgarte,
     Delegate,
+    GeneralisedAlpha,
     Index3,
     Penalty,
     Projected,
@@ -37,10 +38,12 @@ PAIRS = {
     "implicit": (Baumgarte(), "implicit_euler", 1),
     "midpoint": (Baumgarte(), "implicit_midpoint", 2),
     "alpha": (Index3(), "generalised_alpha", 2),
+    "alpha_once": (Index3(), GeneralisedAlpha(corrections=1), 2),
 }
 # the larger machine where quaternions could go wrong: in each kind of method once
 CASES = [("pendulum", name) for name in PAIRS] + [
-    ("door", name) for name in ("baumgarte", "udwadia", "projected", "zhai", "linearly", "alpha")
+    ("door", name)
+    for name in ("baumgarte", "udwadia", "projected", "zhai", "linearly", "alpha", "alpha_once")
 ]
 MACHINES = {"pendulum": SprungPendulum(), "door": Door()}
 

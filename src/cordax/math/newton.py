@@ -132,6 +132,32 @@ def newton(
     return root(x0, (arrays, seen), more, *lax.stop_gradient((tolerance, radius)))
 
 
+def corrected(residual, x0, args, count: int, *, tolerance, correction=None, measure=None):
+    """`count` of Newton's corrections of `x0`, each with a Jacobian of its own: `(x, converging)`,
+    the latter whether one more with the last Jacobian would be at most half as long or below
+    `tolerance`. Arguments as in `newton`; the derivative is that of the corrections themselves, by
+    all that they depend on, the guess included."""
+    measure = _relative if measure is None else measure
+    equations = lambda x: residual(x, args)
+    linearise = (
+        jax.jacfwd(equations) if correction is None else lambda x: correction.linearise(x, args)
+    )
+    apply = solve if correction is None else correction.apply
+    bare = (lambda A: A) if correction is None else correction.bare
+    x = x0
+    if count > 1:
+        once = lambda x, _: (x - apply(linearise(x), equations(x)), None)
+        x, _ = lax.scan(once, x0, length=count - 1)
+    A = linearise(x)
+    dx = apply(A, equations(x))
+    end = x - dx
+    arrays, static = eqx.partition(bare(A), eqx.is_array)
+    kept = eqx.combine(lax.stop_gradient(arrays), static)
+    at, size = lax.stop_gradient((end, measure(x, dx)))
+    left = lax.stop_gradient(measure(at, apply(kept, lax.stop_gradient(equations(at)))))
+    return end, left <= jnp.maximum(USELESS * size, tolerance)
+
+
 class _Progress(NamedTuple):
     x: Any
     A: Any  # arrays of the Jacobian

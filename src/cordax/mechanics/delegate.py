@@ -24,6 +24,7 @@ _FOLLOWS = {
     "multiplier_forces": ("constraint",),
     "constraint_terms": ("constraint", "rate"),
     "saddle": ("mass_matrix", "mass_solve", "mass_is_regular", "constraint_terms"),
+    "residual": ("mass_matrix", "momentum", "total_force", "constraint", "retract"),
     "equations": ("mass_matrix", "total_force", "constraint_terms"),
     "constrained_acceleration": ("total_force", "constraint_terms", "saddle"),
     "linearise": ("mass_matrix", "momentum", "total_force", "constraint", "rate"),

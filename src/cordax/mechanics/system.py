@@ -13,6 +13,7 @@ from .constraints import (
     ConstraintTerms,
     Stabilisation,
     constrained_acceleration,
+    constraint_force,
     constraint_jacobian,
     constraint_terms,
 )
@@ -263,6 +264,13 @@ class System(eqx.Module):
     def momentum(self, q, v) -> Float[Array, " n"]:
         """`M v`, shape (n_v,); overridden where M has structure."""
         return self.mass_matrix(q) @ v
+
+    def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
+        """`M a + Phi_q^T lambda - f` for accelerations and multipliers, shape (n_v,)."""
+        left = self.momentum(q, a) - self.total_force(t, q, v, u)
+        if multipliers.shape[0] == 0:
+            return left
+        return left - constraint_force(self, t, q, multipliers)
 
     def mass_solve(self, q, B) -> Float[Array, "n k"]:
         """`M^-1 B`, shape (n_v, k); overridden where M has structure."""
