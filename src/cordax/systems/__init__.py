@@ -9,15 +9,18 @@ from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Sprin
 from .oscillator import Oscillator, Pendulum
 from .rod import Cylinder, End, Harness, Joint, Plane, PlasticFlow, Sphere, SplineRod
 from .rope_robot import (
+    AxialRopes,
     LinearRope,
     Platform,
     ProgressiveRope,
     RopeLaw,
     RopeRobot,
+    WinchedRopes,
     two_rope_robot,
 )
 
 __all__ = [
+    "AxialRopes",
     "Bars",
     "CableRobot",
     "CarriageExit",
@@ -52,6 +55,7 @@ __all__ = [
     "SplineRod",
     "Springs",
     "SwivelPulleyExit",
+    "WinchedRopes",
     "Winches",
     "box_inertia",
     "single_strut",

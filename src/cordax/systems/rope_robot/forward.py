@@ -56,15 +56,14 @@ def condense(seg: Segments, x: Motion, Q, gravity) -> Condensed:
     first = m1 * (1.0 - e1) ** 2 + m2 * e2**2 + J
     last = m1 * e1**2 + m2 * (1.0 - e2) ** 2 + J
     coupling = m1 * e1 * (1.0 - e1) + m2 * e2 * (1.0 - e2) - J
-    # what rods do while all nodes are at rest, and what that takes
+    # what rods do while all nodes are at rest, and what that takes against their weight
     turn = 2.0 * x.stretch_rate * x.angle_rate / l
     swing = turn * n + x.angle_rate**2 * u
-    upper, lower = -m1 * seg.upper_arm * swing, m2 * seg.lower_arm * swing
-    twist = seg.upper_arm * dot(n, upper) - seg.lower_arm * dot(n, lower) - seg.spin * turn
     down = jnp.stack([0.0 * gravity, gravity])[:, None, None]
+    upper, lower = m1 * (down - seg.upper_arm * swing), m2 * (down + seg.lower_arm * swing)
+    twist = seg.upper_arm * dot(n, upper) - seg.lower_arm * dot(n, lower) - seg.spin * turn
     pull = Q[0] * u + ((Q[1] - twist) / l) * n
-    at_first = -pull - upper - m1 * down
-    at_last = pull - lower - m2 * down
+    at_first, at_last = -pull - upper, pull - lower
     one = _ONE[:, None, None].astype(l.dtype)
     nn = _outer(n)
     block = lambda mass, k: mass * one + (k - mass) * nn

@@ -19,7 +19,8 @@ from .inverse import accelerations, inertia_rows
 class RopeLinearisation(Linearisation):
     """About a state `t`, `q`, `v` with inputs `u`, accelerations `a` and multipliers `pull`, zero
     where they are left out. Products with M, K and D are directional derivatives of the residual;
-    solves go along the ropes (`sweep`)."""
+    solves go along the ropes (`sweep`). `root` (2, 2, m): a matrix on stretches and angles of the
+    first segments, which solves take besides."""
 
     robot: Any
     t: Float[Array, ""]
@@ -29,6 +30,7 @@ class RopeLinearisation(Linearisation):
     a: Float[Array, " n"]
     pull: Float[Array, " m"]
     f: Float[Array, " n"]
+    root: Float[Array, "2 2 m"] | None = None
     exact: bool = eqx.field(static=True, default=True)
 
     def residual(self, q, v, a):
@@ -46,7 +48,12 @@ class RopeLinearisation(Linearisation):
 
     def product(self, h, h2, x):
         """`(M - h D - h2 K) x`, shape (n,)."""
-        return jax.jvp(self.residual, (self.q, self.v, self.a), (h2 * x, h * x, x))[1]
+        y = jax.jvp(self.residual, (self.q, self.v, self.a), (h2 * x, h * x, x))[1]
+        if self.root is None:
+            return y
+        first = jnp.sum(self.root * self.robot.split(x)[0][:, 0], axis=1)
+        ropes, platform = self.robot.split(y)
+        return self.robot.join(ropes.at[:, 0].add(first), platform)
 
     def factorise(self, h, h2):
         """Of ropes, and of the platform (3, 3) or None."""
@@ -55,7 +62,8 @@ class RopeLinearisation(Linearisation):
         a = robot.split(self.a)[0]
         tip = self.pull.reshape(-1, 2).T if robot.n_constraints else robot.tip(self.u)
         loads = inertia_rows(seg, x, a, accelerations(seg, x, a), robot.gravity, tip)[1]
-        ropes = sweep.factorise(sweep.rows(seg, robot.rope, x, a, loads, h, h2))
+        rows = robot.sweep_rows(seg, x, a, loads, h, h2)
+        ropes = sweep.factorise(rows if self.root is None else sweep.with_root(rows, self.root))
         if robot.platform is None:
             return ropes, None
         arm, _ = robot.platform.arms(robot.split(self.q)[1][2])

@@ -17,7 +17,7 @@ from ...math.materialise import materialise
 from ...mechanics import Scene, State, System
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.motion import Reference, reference_field
-from . import ends, forward, inverse
+from . import ends, forward, inverse, sweep
 from .hanging import arcs
 from .laws import LinearRope, RopeLaw
 from .linearisation import RopeLinearisation, RopeSaddlePoint
@@ -171,18 +171,34 @@ class RopeRobot(System):
         seg = self.segments()
         return seg, motion(seg.rest, self.split(q)[0], self.split(v)[0])
 
+    def elastic_rows(self, seg: Segments, x: Motion) -> Float[Array, "2 s m"]:
+        """What deformation and its rate take on stretches [N] and angles [N m]."""
+        return inverse.elastic_rows(seg, self.rope, x)
+
+    def sweep_rows(self, seg: Segments, x: Motion, a, loads, h, h2) -> sweep.Rows:
+        """What segments add to the matrix of implicit steps."""
+        return sweep.rows(seg, self.rope, x, a, loads, h, h2)
+
+    @property
+    def free_length(self) -> Float[Array, " m"]:
+        """Of unstretched ropes from root to end [m]."""
+        return jnp.broadcast_to(self.length, (self.n_ropes,))
+
     def tip(self, u):
         """Forces on free ends as pulls of the ropes, (2, m)."""
         if self.n_constraints:
             return jnp.zeros((2, self.n_ropes), self.roots.dtype)
         return -u.reshape(self.n_ropes, 2).T
 
-    def _platform_force(self, u):
-        assert self.platform is not None
+    def platform_push(self, u):
+        """Inertias of the platform and the force on it, weight included, (3,) each, or None."""
+        if self.platform is None:
+            return None
         zero = 0.0 * self.gravity
-        return u[:3] - jnp.stack([zero, self.platform.mass * self.gravity, zero])
+        weight = jnp.stack([zero, self.platform.mass * self.gravity, zero])
+        return self.platform.inertias, u[:3] - weight
 
-    def _holding(self, t, q, v) -> ends.Held:
+    def holding(self, t, q, v) -> ends.Held:
         if self.platform is not None:
             return ends.held_by_platform(self.platform, self.split(q)[1], self.split(v)[1])
         return ends.held_by_motion(self.end_point, t)
@@ -198,12 +214,13 @@ class RopeRobot(System):
         at = inverse.accelerations(seg, x, b)
         tip = multipliers.reshape(-1, 2).T if self.n_constraints else self.tip(u)
         rows, _ = inverse.inertia_rows(seg, x, b, at, self.gravity, tip)
-        rows = rows + inverse.elastic_rows(seg, self.rope, x)
+        rows = rows + self.elastic_rows(seg, x)
         if self.platform is None:
             return self.join(rows)
         _, turned = self.platform.arms(self.split(q)[1][2])
         pull = jnp.concatenate([jnp.sum(tip, axis=1), jnp.sum(turned * tip)[None]])
-        return self.join(rows, self.platform.inertias * w - self._platform_force(u) - pull)
+        inertias, push = self.platform_push(u)
+        return self.join(rows, inertias * w - push - pull)
 
     def momentum(self, q, v):
         a, w = self.split(v)
@@ -235,7 +252,7 @@ class RopeRobot(System):
         if not self.n_constraints:
             return super().constraint_terms(t, q, v)
         _, x = self.motion(q, v)
-        return materialise(ends.terms(self.roots, x, self._holding(t, q, v)))
+        return materialise(ends.terms(self.roots, x, self.holding(t, q, v)))
 
     def acceleration(self, t, q, v, u):
         return self._accelerations(t, q, v, u, None)[0]
@@ -248,15 +265,12 @@ class RopeRobot(System):
     def _accelerations(self, t, q, v, u, stabilisation):
         seg, x = self.motion(q, v)
         x = materialise(x)
-        elastic = inverse.elastic_rows(seg, self.rope, x)
+        elastic = self.elastic_rows(seg, x)
         c = forward.condense(seg, x, -elastic, self.gravity)
         if not self.n_constraints:
             end = forward.sym(forward.sym_inverse(c.stiff), c.push - self.tip(u))
             return self.join(forward.substitute(seg, x, c, end)), jnp.zeros(0, q.dtype)
-        push = None
-        if self.platform is not None:
-            push = self.platform.inertias, self._platform_force(u)
-        held = self._holding(t, q, v)
+        held, push = self.holding(t, q, v), self.platform_push(u)
         end, a, pull = ends.close(self.roots, x, c, held, stabilisation, push)
         return self.join(forward.substitute(seg, x, c, end), a), pull.T.reshape(-1)
 
@@ -320,14 +334,13 @@ class RopeRobot(System):
             angle = jnp.broadcast_to(angle, (self.count, self.n_ropes))
             q = self.join(jnp.stack([jnp.zeros_like(angle), angle]))
             return State(q, jnp.zeros_like(q))
-        length = jnp.broadcast_to(self.length, (self.n_ropes,))
         if self.platform is not None:
             pose = self._below() if pose is None else jnp.asarray(pose, self.roots.dtype)
             there = pose[:2, None] + self.platform.arms(pose[2])[0]
         else:
             assert self.end_point is not None
             pose, there = None, self.end_point.position(jnp.asarray(t, dtype=float)).T
-        q = self.join(arcs(there - self.roots.T, length, self.count), pose)
+        q = self.join(arcs(there - self.roots.T, self.free_length, self.count), pose)
         return State(q, jnp.zeros_like(q))
 
     def _below(self):
@@ -337,7 +350,8 @@ class RopeRobot(System):
         b = self.platform.attachments
         middle = jnp.mean(self.roots - b, axis=0)
         across = (self.roots - b - middle)[:, 0]
-        reach = jnp.sqrt(jnp.maximum(self.length**2 - across**2, 0.01 * self.length**2))
+        square = self.free_length**2
+        reach = jnp.sqrt(jnp.maximum(square - across**2, 0.01 * square))
         depth = jnp.min((self.roots - b)[:, 1] - 0.95 * reach - middle[1])
         return jnp.stack([middle[0], middle[1] + depth, 0.0 * depth])
 
@@ -350,7 +364,8 @@ class RopeRobot(System):
         require_shape("u", u, (self.n_u,))
         require_shape("guess.q", start.q, (self.n_q,))
         q, force, gap = _settle(self, as_float_array(t), start.q, u, max_steps)
-        known = [known_values(x) for x in (force, gap, jnp.max(self.split(q)[0][0] / self.length))]
+        seg, x = self.motion(q, jnp.zeros_like(q))
+        known = [known_values(x) for x in (force, gap, jnp.max(x.stretch / seg.rest))]
         if any(x is None for x in known):
             found = (force < 1e-9) & (gap < 1e-9)
             q = eqx.error_if(q, ~found, "rest: no state at rest found; try another guess")
@@ -359,8 +374,8 @@ class RopeRobot(System):
             left = f"a guess from which {force:.3g} of the weight and gaps of {gap:.3g} m stay"
             ok = force < 1e-9 and gap < 1e-9
             require(ok, "guess", left, "one nearer to a state at rest that ropes can reach")
-            far = f"ropes stretched by {100 * strain * self.count:.3g} % at rest"
-            require(strain * self.count <= 0.5, "length", far, "ropes that reach their ends")
+            far = f"ropes stretched by {100 * strain:.3g} % at rest"
+            require(strain <= 0.5, "length", far, "ropes that reach their ends")
         return State(q, jnp.zeros_like(q))
 
     def default_state(self):
@@ -376,7 +391,7 @@ class RopeRobot(System):
 
     def outputs(self, t, q, v, u, multipliers):
         seg, x = self.motion(q, v)
-        tension = inverse.elastic_rows(seg, self.rope, x)[0]
+        tension = self.elastic_rows(seg, x)[0]
         out = {"node": self.nodes(q), "root_tension": tension[0], "stretch": x.stretch.T}
         if self.n_constraints:
             pull = multipliers.reshape(-1, 2)

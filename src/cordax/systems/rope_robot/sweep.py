@@ -25,7 +25,7 @@ class Rows(NamedTuple):
     """What each segment adds, (s, m) or (2, s, m): the lever of its end along stretch and angle,
     and their changes (`by_stretch`, `by_angle`: of the acceleration of its end); first moments of
     its rods along the change of a swing; masses; stiffness of stretch, of angle, of the joint
-    above, and between stretch and angle."""
+    above, and between stretch and angle: of the former by the latter, and back."""
 
     along: Vectors
     lever: Vectors
@@ -42,6 +42,7 @@ class Rows(NamedTuple):
     angular: Field
     joint: Field
     mixed: Field
+    back: Field
 
 
 def rows(seg: Segments, rope: Rope, x: Motion, a, loads: Loads, h, h2) -> Rows:
@@ -65,6 +66,7 @@ def rows(seg: Segments, rope: Rope, x: Motion, a, loads: Loads, h, h2) -> Rows:
     inertia = seg.spin + kept * (first[0] * seg.upper_arm + first[1] * seg.lower_arm)
     tilt = seg.upper_arm * loads.upper - seg.lower_arm * loads.lower + l * loads.below
     spread = lambda y: jnp.broadcast_to(y, l.shape)
+    mixed = h2 * dot(n, loads.below)
     return Rows(
         u,
         l * n,
@@ -80,7 +82,19 @@ def rows(seg: Segments, rope: Rope, x: Motion, a, loads: Loads, h, h2) -> Rows:
         axial,
         joint + inertia - h2 * dot(u, tilt),
         joint,
-        h2 * dot(n, loads.below),
+        mixed,
+        mixed,
+    )
+
+
+def with_root(r: Rows, block: Float[Array, "2 2 m"]) -> Rows:
+    """A matrix on stretch and angle of the first segments besides."""
+    add = lambda y, x: y.at[0].add(x)
+    return r._replace(
+        axial=add(r.axial, block[0, 0]),
+        mixed=add(r.mixed, block[0, 1]),
+        back=add(r.back, block[1, 0]),
+        angular=add(r.angular, block[1, 1]),
     )
 
 
@@ -119,7 +133,7 @@ def factorise(r: Rows) -> Factor:
         kz = v[0] * b + v[1] * e - r.lower_first * r.across[1] + j
         h11 = u[0] * tx + u[1] * tz + r.axial
         h12 = u[0] * ax + u[1] * az + r.mixed
-        h21 = kx * r.by_stretch[0] + kz * r.by_stretch[1] + r.mixed
+        h21 = kx * r.by_stretch[0] + kz * r.by_stretch[1] + r.back
         h22 = kx * r.by_angle[0] + kz * r.by_angle[1] + v[0] * px + v[1] * pz + k + r.angular
         d0 = 1.0 / (h11 * h22 - h12 * h21)
         y11, y12, y21, y22 = h22 * d0, -h12 * d0, -h21 * d0, h11 * d0

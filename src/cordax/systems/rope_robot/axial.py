@@ -1,0 +1,148 @@
+"""A rope robot without axial waves."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._fields import part_field
+from ...math.materialise import materialise
+from ...mechanics import State, System
+from ...mechanics.constraints import ConstraintTerms
+from . import axial_sweep, ends
+from .robot import RopeRobot
+
+
+class AxialRopes(System):
+    """`ropes` with elongations constant and linear along each rope, by Galerkin's method: what is
+    left out are axial waves, and with them the stiffness that forbids explicit steps.
+
+    The same equations as `cordax.reduce.Subspace(ropes, axial_basis(ropes), 0)`, coordinate for
+    coordinate: angles of all segments, platform, then of each rope its mean elongation and half of
+    the difference of the last to the first [m]; but accelerations cost O(s)."""
+
+    ropes: RopeRobot = part_field()
+
+    default_integrator = "rk4"
+    default_dt = 2.5e-4
+
+    @property
+    def coordinate_names(self):
+        own = [name for name in self.ropes.coordinate_names if not name.startswith("stretch_")]
+        kinds = ("stretch", "slope")
+        more = [f"{kind}_{j + 1}" for j in range(self.ropes.n_ropes) for kind in kinds]
+        return (*own, *more)
+
+    @property
+    def input_names(self):
+        return self.ropes.input_names
+
+    @property
+    def units(self):
+        return self.ropes.units | {"slope": "m"}
+
+    @property
+    def n_constraints(self):
+        return self.ropes.n_constraints
+
+    # --- between both machines
+    @property
+    def _shapes(self) -> Float[Array, "s 2"]:
+        return jnp.asarray(axial_sweep.shapes(self.ropes.count), self.ropes.roots.dtype)
+
+    def _whole(self, x) -> Float[Array, " n"]:
+        ropes, (s, m) = self.ropes, (self.ropes.count, self.ropes.n_ropes)
+        angles, c = x[: s * m].reshape(m, s).T, x[x.shape[0] - 2 * m :].reshape(m, 2).T
+        stretch = jnp.sum(self._shapes[:, :, None] * c, axis=1)
+        platform = None if ropes.platform is None else x[s * m : s * m + 3]
+        return ropes.join(jnp.stack([stretch, angles]), platform)
+
+    def _projected(self, f) -> Float[Array, " r"]:
+        rows, platform = self.ropes.split(f)
+        c = jnp.sum(self._shapes[:, :, None] * rows[0][:, None], axis=0)
+        return jnp.concatenate([rows[1].T.reshape(-1), platform, c.T.reshape(-1)])
+
+    def lift(self, state: State) -> State:
+        """The state of the whole robot."""
+        return State(self._whole(state.q), self._whole(state.v))
+
+    def project(self, state: State) -> State:
+        """The nearest state of this machine, by least squares of elongations."""
+        B = self._shapes
+        size = jnp.sum(B**2, axis=0)
+
+        def fit(x):
+            y = self._projected(x)
+            m = self.ropes.n_ropes
+            c = y[-2 * m :].reshape(m, 2) / jnp.where(size > 0, size, 1.0)
+            return jnp.concatenate([y[: -2 * m], c.reshape(-1)])
+
+        return State(fit(state.q), fit(state.v))
+
+    # --- equations
+    def momentum(self, q, v):
+        return self._projected(self.ropes.momentum(self._whole(q), self._whole(v)))
+
+    def mass_matrix(self, q):
+        columns = jnp.eye(self.n_v, dtype=q.dtype)
+        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
+
+    def force(self, t, q, v, u):
+        return self._projected(self.ropes.force(t, self._whole(q), self._whole(v), u))
+
+    def residual(self, t, q, v, u, a, multipliers):
+        whole = (self._whole(x) for x in (q, v))
+        return self._projected(self.ropes.residual(t, *whole, u, self._whole(a), multipliers))
+
+    def constraint(self, t, q):
+        return self.ropes.constraint(t, self._whole(q))
+
+    def constraint_terms(self, t, q, v):
+        if not self.n_constraints:
+            return super().constraint_terms(t, q, v)
+        phi, J, rate, bias = self.ropes.constraint_terms(t, self._whole(q), self._whole(v))
+        return ConstraintTerms(phi, jax.vmap(self._projected)(J), rate, bias)
+
+    def acceleration(self, t, q, v, u):
+        return self._accelerations(t, q, v, u, None)[0]
+
+    def constrained_acceleration(self, t, q, v, u, stabilisation):
+        if stabilisation.active is not None:
+            return super().constrained_acceleration(t, q, v, u, stabilisation)
+        return self._accelerations(t, q, v, u, stabilisation)
+
+    def _accelerations(self, t, q, v, u, stabilisation):
+        ropes, q, v = self.ropes, self._whole(q), self._whole(v)
+        seg, x = ropes.motion(q, v)
+        x = materialise(x)
+        c, swept = axial_sweep.sweep(seg, x, ropes.elastic_rows(seg, x), ropes.gravity)
+        platform = jnp.zeros(0, q.dtype)
+        if not ropes.n_constraints:
+            pull = ropes.tip(u)
+        else:
+            push = ropes.platform_push(u)
+            held = ropes.holding(t, q, v)
+            _, platform, pull = ends.close(ropes.roots, x, c, held, stabilisation, push)
+            platform = jnp.zeros(0, q.dtype) if platform is None else platform
+        angles, stretch = axial_sweep.substitute(swept, pull)
+        a = jnp.concatenate([angles.T.reshape(-1), platform, stretch.T.reshape(-1)])
+        return a, pull.T.reshape(-1) if ropes.n_constraints else jnp.zeros(0, q.dtype)
+
+    # --- energies, states and outputs: those of the whole
+    def kinetic_energy(self, q, v):
+        return self.ropes.kinetic_energy(self._whole(q), self._whole(v))
+
+    def potential_energy(self, t, q):
+        return self.ropes.potential_energy(t, self._whole(q))
+
+    def dissipation(self, q, v):
+        """Power [W] that damping takes."""
+        return self.ropes.dissipation(self._whole(q), self._whole(v))
+
+    def default_state(self):
+        return self.project(self.ropes.default_state())
+
+    def outputs(self, t, q, v, u, multipliers):
+        return self.ropes.outputs(t, self._whole(q), self._whole(v), u, multipliers)
+
+    def geometry(self, t, q):
+        return self.ropes.geometry(t, self._whole(q))

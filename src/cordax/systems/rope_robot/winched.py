@@ -1,0 +1,309 @@
+"""Ropes that are reeled in and out at their roots."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_positive, require_shape
+from ..._fields import part_field
+from ..._precision import as_float_array, float_field
+from ...mechanics import State, System
+from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.drives import Drive, Winches
+from .paid_out import PaidOut
+from .robot import RopeRobot
+from .winched_linearisation import WinchedLinearisation, WinchedSaddlePoint
+
+#: shortest upper rod of the first segment, in lengths of it without payout
+SHORTEST = 0.1
+
+
+class WinchedRopes(System):
+    """A rope robot on winches.
+
+    - `ropes`: the robot with all ropes at their `length`;
+    - `drive`: of the lengths of its ropes, `Winches` (inputs are torques), `ServoWinches` or
+      `ProgrammedLengths`;
+    - `reserve` [m]: rope on each drum when a rope has its `length`; it turns with the drum;
+    - `longest` [m]: of the straight piece between exit and first gap; half of `length` by default.
+
+    What leaves the drum lengthens the upper rod of the first segment, whose mass and moment of
+    inertia grow; the other segments, and the stiffness of joints, stay as they are. That rod is
+    straight: begin with as much of it as is to be reeled in. Rope on the drum is unstretched and
+    turns with it; so a winch also stretches what leaves it, and feels T (1 + e) - W at a tension T,
+    strain e and energy W per length: its work is the energy of rope and platform, to the last bit.
+
+    Coordinates: those of the robot, but of each first segment D + payout for its elongation D; then
+    of one rope after the other those of its drive, or its payout [m] where lengths are programmed.
+    Programmed lengths are constraints behind those of the robot; their multipliers are the forces
+    [N] with which ropes pull at their drums."""
+
+    ropes: RopeRobot = part_field()
+    drive: Drive = part_field()
+    reserve: Float[Array, "..."] = float_field(default=10.0)
+    longest: Float[Array, "..."] | None = float_field(default=None)
+
+    default_integrator = "generalised_alpha"
+    default_dt = 1e-3
+
+    def __check_init__(self):
+        m, n = self.ropes.n_ropes, self.drive.n_cables
+        require(n == m, "drive", f"{n} cables", f"{m}, as ropes")
+        require_shape("reserve", self.reserve, (), (m,))
+        require_positive("reserve", self.reserve, zero_allowed=True)
+        if self.longest is not None:
+            require_shape("longest", self.longest, (), (m,))
+            require_positive("longest", self.longest)
+
+    # --- names
+    @property
+    def programmed(self) -> bool:
+        """Whether lengths are given, and no coordinate drives them."""
+        return not self.drive.coordinates
+
+    @property
+    def n_drive(self) -> int:
+        """Coordinates of each winch."""
+        return max(1, len(self.drive.coordinates))
+
+    @property
+    def coordinate_names(self):
+        s = self.ropes.count
+        names = list(self.ropes.coordinate_names)
+        own = self.drive.coordinates or ("payout",)
+        for j in range(self.ropes.n_ropes):
+            names[2 * s * j] = f"reach_{j + 1}"
+            names += [f"{name}_{j + 1}" for name in own]
+        return tuple(names)
+
+    @property
+    def input_names(self):
+        ropes = range(1, self.ropes.n_ropes + 1)
+        own = (f"{name}_{j}" for j in ropes for name in self.drive.inputs)
+        return (*self.ropes.input_names, *own)
+
+    @property
+    def units(self):
+        return self.ropes.units | {"payout": "m", "winch_force": "N", "theta": "rad"}
+
+    @property
+    def n_constraints(self):
+        return self.ropes.n_constraints + (self.ropes.n_ropes if self.programmed else 0)
+
+    # --- parts
+    def split(self, x):
+        """Of coordinates, velocities or forces: those of the robot, and of the winches (m, e)."""
+        n = self.ropes.n_q
+        return x[:n], x[n:].reshape(self.ropes.n_ropes, self.n_drive)
+
+    def inputs(self, u):
+        """Of the robot, and of the winches (m, k)."""
+        n = self.ropes.n_u
+        return u[:n], u[n:].reshape(self.ropes.n_ropes, len(self.drive.inputs))
+
+    def payout(self, t, y) -> Float[Array, " m"]:
+        """[m] beyond the `length` of ropes, for coordinates of winches (m, e)."""
+        return y[:, 0] if self.programmed else self.drive.length(t, y) - self.ropes.length
+
+    def lever(self, t, y) -> Float[Array, "m e"]:
+        """Payout by coordinates of winches."""
+        return jax.grad(lambda y: jnp.sum(self.payout(t, y)))(y)
+
+    def paid_out(self, t, q, v) -> PaidOut:
+        """The robot as long as its ropes are, for states and forces of its own."""
+        y, rate = self.split(q)[1], self.split(v)[1]
+        payout, payout_rate = jax.jvp(lambda y: self.payout(t, y), (y,), (rate,))
+        return self._with_payout(payout, payout_rate)
+
+    def _with_payout(self, payout, rate) -> PaidOut:
+        fields = {f.name: getattr(self.ropes, f.name) for f in dataclasses.fields(self.ropes)}
+        return PaidOut(**fields, payout=payout, payout_rate=rate)
+
+    @property
+    def moved(self) -> Float[Array, " m"]:
+        """Mass [kg] of each rope that moves by its payout: what is on the drum and in the upper rod
+        of the first segment, together always the same."""
+        ropes = self.ropes
+        mass = ropes.line_density * (self.reserve + 0.5 * ropes.length / ropes.count)
+        return jnp.broadcast_to(mass, (ropes.n_ropes,))
+
+    def masses(self, t, q) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """Of each rope [kg]: outside, and on the drum."""
+        payout = self.payout(t, self.split(q)[1])
+        density = self.ropes.line_density
+        return density * (self.ropes.length + payout), density * (self.reserve - payout)
+
+    # --- equations
+    def _own_inertia(self, t, y):
+        """Of the coordinates of winches, without ropes (m, e)."""
+        return jnp.zeros_like(y) if self.programmed else self.drive.inertia()
+
+    def winch_rows(self, t, q, v, u, b) -> Float[Array, "m e"]:
+        """What coordinates of winches need for second derivatives `b` (m, e), ropes included."""
+        q_ropes, y = self.split(q)
+        v_ropes, rate = self.split(v)
+        pull = self.paid_out(t, q, v).unwinding(q_ropes, v_ropes)
+        payout = lambda y: self.payout(t, y)
+        velocity = lambda y, rate: jax.jvp(payout, (y,), (rate,))[1]
+        _, acceleration = jax.jvp(velocity, (y, rate), (rate, b))
+        force = jnp.zeros_like(y)
+        if not self.programmed:
+            force = self.drive.force(t, y, rate, self.inputs(u)[1])
+        along = self.moved * acceleration + pull
+        return self._own_inertia(t, y) * b - force + self.lever(t, y) * along[:, None]
+
+    def residual(self, t, q, v, u, a, multipliers):
+        ropes = self.paid_out(t, q, v)
+        k = ropes.n_constraints
+        state = (self.split(x)[0] for x in (q, v))
+        own, b = self.split(a)
+        first = ropes.residual(t, *state, self.inputs(u)[0], own, multipliers[:k])
+        last = self.winch_rows(t, q, v, u, b)
+        if self.programmed:
+            last = last + multipliers[k:, None]
+        return jnp.concatenate([first, last.reshape(-1)])
+
+    def force(self, t, q, v, u):
+        return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
+
+    def momentum(self, q, v):
+        own, rate = self.split(v)
+        rest = jnp.zeros((), q.dtype)  # lengths of winches do not depend on time
+        ropes = self.paid_out(rest, q, jnp.zeros_like(v))
+        last = self._winch_inertia(rest, self.split(q)[1]) * rate
+        return jnp.concatenate([ropes.momentum(self.split(q)[0], own), last.reshape(-1)])
+
+    def _winch_inertia(self, t, y):
+        """With ropes; payouts are those of one coordinate each (m, e)."""
+        return self._own_inertia(t, y) + self.moved[:, None] * self.lever(t, y) ** 2
+
+    def mass_matrix(self, q):
+        columns = jnp.eye(self.n_v, dtype=q.dtype)
+        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
+
+    def constraint(self, t, q):
+        own, y = self.split(q)
+        rows = self.paid_out(t, q, jnp.zeros_like(q)).constraint(t, own)
+        if not self.programmed:
+            return rows
+        wanted = self.drive.length(t, y[:, :0]) - self.ropes.length
+        return jnp.concatenate([rows, y[:, 0] - wanted])
+
+    def constraint_terms(self, t, q, v) -> ConstraintTerms:
+        if not self.n_constraints:
+            return super().constraint_terms(t, q, v)
+        ropes, m = self.paid_out(t, q, v), self.ropes.n_ropes
+        own, y = self.split(q)
+        phi, J, rate, bias = ropes.constraint_terms(t, own, self.split(v)[0])
+        J = jnp.concatenate([J, jnp.zeros((J.shape[0], y.size), J.dtype)], axis=1)
+        if not self.programmed:
+            return ConstraintTerms(phi, J, rate, bias)
+        position = lambda t: self.drive.length(t, y[:, :0]) - self.ropes.length
+        moving = lambda t: jax.jvp(position, (t,), (jnp.ones_like(t),))
+        (wanted, speed), (_, push) = jax.jvp(moving, (t,), (jnp.ones_like(t),))
+        last = jnp.concatenate([jnp.zeros((m, own.shape[0]), J.dtype), jnp.eye(m)], axis=1)
+        return ConstraintTerms(
+            jnp.concatenate([phi, y[:, 0] - wanted]),
+            jnp.concatenate([J, last]),
+            jnp.concatenate([rate, self.split(v)[1][:, 0] - speed]),
+            jnp.concatenate([bias, -push]),
+        )
+
+    def acceleration(self, t, q, v, u):
+        ropes, parts = self.paid_out(t, q, v), [self.split(x)[0] for x in (q, v)]
+        own = ropes.acceleration(t, *parts, self.inputs(u)[0])
+        y = self.split(q)[1]
+        push = -self.winch_rows(t, q, v, u, jnp.zeros_like(y))
+        return jnp.concatenate([own, (push / self._winch_inertia(t, y)).reshape(-1)])
+
+    def saddle(self, t, q, active=None, *, jacobian=None):
+        if active is not None or not self.n_constraints:
+            return super().saddle(t, q, active, jacobian=jacobian)
+        ropes = self.paid_out(t, q, jnp.zeros_like(q))
+        own, y = self.split(q)
+        inner = ropes.saddle(t, own) if ropes.n_constraints else None
+        return WinchedSaddlePoint(self, inner, ropes, own, self._winch_inertia(t, y))
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        a = jnp.zeros_like(v) if acceleration is None else acceleration
+        rest = jnp.zeros(self.n_constraints, v.dtype)
+        pull = rest if multipliers is None else multipliers
+        f = self.force(t, q, v, u)
+        return WinchedLinearisation(  # pyright: ignore[reportCallIssue]
+            self, t, q, v, u, a, pull, f
+        )
+
+    # --- energies
+    def kinetic_energy(self, q, v):
+        """[J], drums and the rope on them included."""
+        return 0.5 * jnp.sum(v * self.momentum(q, v))
+
+    def potential_energy(self, t, q):
+        ropes = self.paid_out(t, q, jnp.zeros_like(q))
+        wound = self.masses(t, q)[1] * self.ropes.roots[:, 1]
+        return ropes.potential_energy(t, self.split(q)[0]) + self.ropes.gravity * jnp.sum(wound)
+
+    def dissipation(self, t, q, v):
+        """Power [W] that the damping of ropes takes; that of drives is in their forces."""
+        ropes = self.paid_out(t, q, v)
+        return ropes.dissipation(self.split(q)[0], self.split(v)[0])
+
+    def valid(self, t, q, v):
+        payout = self.payout(t, self.split(q)[1])
+        rod = 0.5 * self.ropes.length / self.ropes.count
+        longest = 0.5 * self.ropes.length if self.longest is None else self.longest
+        fits = (rod + payout >= SHORTEST * rod) & (rod + payout <= longest)
+        return jnp.all(fits & (payout <= self.reserve))
+
+    def expected(self, t, q, v):
+        return (
+            "of each rope as much between exit and first gap as the model allows: at least "
+            f"{SHORTEST:g} of half a segment, at most `longest`, and no more than `reserve` off "
+            "the drum"
+        )
+
+    # --- states and outputs
+    def rest(self, lengths=None, u=None, guess: State | None = None, t=0.0) -> State:
+        """In balance with drums held at `lengths` (m,) [m], by default those of the drive at its
+        zero or programmed at `t` [s], under inputs `u` of the robot; see `RopeRobot.rest`. `guess`:
+        a state of this machine."""
+        t = as_float_array(t)
+        m, e = self.ropes.n_ropes, len(self.drive.coordinates)
+        if lengths is None:
+            lengths = self.drive.length(t, jnp.zeros((m, e)))
+        lengths = as_float_array(lengths)
+        require_shape("lengths", lengths, (m,))
+        payout = jnp.broadcast_to(lengths - self.ropes.length, (m,))
+        ropes = self._with_payout(payout, jnp.zeros_like(payout))
+        start = None if guess is None else State(self.split(guess.q)[0], self.split(guess.v)[0])
+        own = ropes.rest(u, start, t)
+        y = payout[:, None]
+        if not self.programmed:
+            y, _ = self.drive.start(t, lengths, jnp.zeros_like(payout))
+        q = jnp.concatenate([own.q, y.reshape(-1)])
+        return State(q, jnp.zeros_like(q))
+
+    def default_state(self):
+        return self.rest()
+
+    def holding(self, t, q) -> Float[Array, " m"]:
+        """Torques [N m] of `Winches` that hold a state at rest."""
+        require(isinstance(self.drive, Winches), "drive", type(self.drive).__name__, "Winches")
+        rest, y = jnp.zeros_like(q), self.split(q)[1]
+        return self.winch_rows(t, q, rest, jnp.zeros(self.n_u), jnp.zeros_like(y))[:, 0]
+
+    def outputs(self, t, q, v, u, multipliers):
+        ropes, k = self.paid_out(t, q, v), self.ropes.n_constraints
+        parts = [self.split(x)[0] for x in (q, v)]
+        out = ropes.outputs(t, *parts, self.inputs(u)[0], multipliers[:k])
+        out["payout"] = ropes.payout
+        if self.programmed:
+            out["winch_force"] = multipliers[k:]
+        elif "theta" in self.drive.coordinates:
+            out["theta"] = self.split(q)[1][:, 0]
+        return out
+
+    def geometry(self, t, q):
+        return self.paid_out(t, q, jnp.zeros_like(q)).geometry(t, self.split(q)[0])
