@@ -1,14 +1,19 @@
-"""Speed of rope robots: `python benchmarks/rope_robot.py [part ...]`.
+"""Speed of rope robots: `python benchmarks/rope_robot.py [part ...] [--figure FILE]`.
 
 Prints one JSON object. Parts: paper (two ropes of 20 segments and a platform over 15 s, through
-slack and snap: error against time over methods and steps), scaling (one acceleration and one
-linearly implicit step, 5 to 160 segments), batch (256 robots with different ropes for 1 s), start
-(first call at 20 and 160 segments), mujoco (the same robot in MuJoCo, where it is installed).
-Errors are those against stored trajectories (`tests/data/rope_robot.npz`): of all coordinates in
-space and time, relative, and of the motion of the platform relative to that motion."""
+slack and snap: error against time over methods and steps, whole robot and without axial waves),
+accuracy (the same with steps that adapt), scaling (one acceleration and one linearly implicit step,
+5 to 160 segments), batch (256 robots with different ropes for 1 s), start (first call at 20 and 160
+segments, each in a process of its own), reverse (a gradient beside the run), diffrax (an adaptive
+stiff method through the snap), mujoco (the same robot in MuJoCo, where it is installed).
+
+Seconds are those of the processor, the least of several runs. Errors are those against stored
+trajectories (`tests/data/rope_robot.npz`): of all coordinates in space and time, relative, and of
+the motion of the platform relative to that motion. `--figure`: work and precision of what ran."""
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 
@@ -16,6 +21,7 @@ import cordax
 
 cordax.enable_x64()
 
+import diffrax as dfx  # noqa: E402
 import equinox as eqx  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
@@ -24,7 +30,7 @@ import numpy as np  # noqa: E402
 
 from cordax.control import Quintic  # noqa: E402
 from cordax.mechanics.constraints import Stabilisation  # noqa: E402
-from cordax.systems import Platform, RopeRobot  # noqa: E402
+from cordax.systems import AxialRopes, Platform, RopeRobot  # noqa: E402
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "rope_robot.npz"
 FORCE = Quintic(np.zeros(3), [[0.0, 52.0, 0.0], [0.0, -52.0, 0.0]], [[2.0, 4.5], [4.5, 7.0]])
@@ -55,40 +61,127 @@ def errors(run) -> dict:
     }
 
 
+ONCE = cordax.GeneralisedAlpha(corrections=1)
+EXPLICIT = {"integrator": "rk4", "formulation": cordax.Baumgarte(20.0, 20.0)}
+#: options and steps [s], of the whole robot and without axial waves
 METHODS = {
     "linearly_implicit_euler": (
         {"integrator": "linearly_implicit_euler", "formulation": cordax.Index3()},
         (1e-3, 2.5e-4),
     ),
-    "generalised_alpha": ({"integrator": "generalised_alpha"}, (1e-3, 5e-4, 2.5e-4)),
-    "generalised_alpha_once": (
-        {"integrator": cordax.GeneralisedAlpha(corrections=1)},
-        (1e-3, 0.025 / 30, 6.25e-4, 5e-4, 2.5e-4),
-    ),
+    "generalised_alpha": ({"integrator": "generalised_alpha"}, (1e-3, 2.5e-4)),
+    "generalised_alpha_once": ({"integrator": ONCE}, (0.025 / 30, 6.25e-4, 2.5e-4)),
 }
+REDUCED = {"axial_rk4": (EXPLICIT, (0.025 / 60, 0.025 / 70, 2.5e-4))}
+STORED = 0.025
+
+
+def stored_start() -> cordax.State:
+    with np.load(DATA) as file:
+        return cordax.State(file["paper2/q0"], file["paper2/v0"])
+
+
+def timed(machine, state, dt: float, **options) -> dict:
+    """15 s of the paper's case: processor seconds and errors."""
+    go = lambda: cordax.simulate(
+        machine, state, dt=dt, duration=15.0, control=lift, throw=False, **options
+    )
+    run = go()
+    seconds = measure.processor(lambda: go().q, repeats=3)
+    q = run.q if isinstance(machine, RopeRobot) else jax.vmap(machine._whole)(run.q)
+    whole = type("Run", (), {"q": q, "violation": run.violation})
+    counted = {k: int(v) for k, v in run.statistics.items()}
+    good = bool(run.result == cordax.RESULTS.successful)
+    return {"s": seconds, "ended_well": good, **counted, **errors(whole)}
 
 
 def paper() -> dict:
     """Error against time of the 15 s case."""
-    machine = robot()
-    state = machine.rest()
+    state = stored_start()
+    whole, axial = robot(), AxialRopes(robot())
     rows = []
-    for name, (options, steps) in METHODS.items():
-        for dt in steps:
-            go = lambda dt=dt, options=options: cordax.simulate(
-                machine,
-                state,
-                dt=dt,
-                duration=15.0,
-                save_every=round(0.025 / dt),
-                control=lift,
-                throw=False,
-                **options,
-            )
-            run = go()
-            seconds = measure.best(lambda go=go: go().q, repeats=5)
-            rows.append({"method": name, "dt": dt, "s": seconds, **errors(run)})
+    for machine, start, methods in (
+        (whole, state, METHODS),
+        (axial, axial.project(state), REDUCED),
+    ):
+        for name, (options, steps) in methods.items():
+            for dt in steps:
+                found = timed(machine, start, dt, save_every=round(STORED / dt), **options)
+                rows.append({"method": name, "dt": dt, **found})
     return {"rows": rows, "paper_s": PAPER_S}
+
+
+def accuracy() -> dict:
+    """Steps that adapt: shorter in the snap, longer in the rest."""
+    state, axial = stored_start(), AxialRopes(robot())
+    start, rows = axial.project(state), []
+    for wanted in (1e-2, 1e-3):
+        found = timed(robot(), state, STORED, accuracy=wanted, integrator=ONCE)
+        rows.append({"method": "generalised_alpha_once_adaptive", "accuracy": wanted, **found})
+    for tolerance in (1e-3, 1e-4):
+        steps = dfx.PIDController(rtol=tolerance, atol=tolerance)
+        method = cordax.Diffrax(dfx.Tsit5(), steps)
+        options = {"integrator": method, "formulation": cordax.Baumgarte(20.0, 20.0)}
+        found = timed(axial, start, STORED, **options)
+        rows.append({"method": "axial_tsit5", "accuracy": tolerance, **found})
+    return {"rows": rows}
+
+
+def reverse() -> dict:
+    """A gradient by EA in reverse mode beside the run: 0.2 s at 1 ms, 20 segments."""
+    state, EA, out = stored_start(), jnp.asarray(4.0e4), {}
+    for name, method in (("generalised_alpha", cordax.GeneralisedAlpha()), ("once", ONCE)):
+
+        def place(EA, method=method):
+            run = cordax.simulate(
+                robot(EA=EA),
+                state,
+                dt=1e-3,
+                duration=0.2,
+                save_every=200,
+                control=lift,
+                integrator=method,
+                throw=False,
+            )
+            return run.q[-1, -2]
+
+        seconds = [
+            measure.processor(lambda f=f: f(EA), repeats=10)
+            for f in (jax.jit(place), jax.jit(jax.value_and_grad(place)))
+        ]
+        out[name] = {"run_s": seconds[0], "reverse_s": seconds[1], "ratio": seconds[1] / seconds[0]}
+    return out
+
+
+def diffrax() -> dict:
+    """From the stored state at 5.5 s through the snap at 5.75 s to 6 s: an adaptive stiff method
+    of diffrax on the index-1 equations, and ours, against the stored state there."""
+    with np.load(DATA) as file:
+        ref = {k.split("/")[1]: file[k] for k in file.files if k.startswith("paper2/")}
+    at = lambda t: int(np.argmin(np.abs(ref["t_full"] - t)))
+    state = cordax.State(ref["q_full"][at(5.5)], ref["v_full"][at(5.5)])
+    stiff = cordax.Diffrax(dfx.Kvaerno5(), dfx.PIDController(rtol=1e-6, atol=1e-8))
+    index1 = {"formulation": cordax.Baumgarte(20.0, 20.0)}
+    cases = {
+        "kvaerno5": {"integrator": stiff, "dt": 1e-4, "save_every": 250, **index1},
+        "generalised_alpha_once": {"integrator": ONCE, "dt": 1e-4, "save_every": 250},
+    }
+    out = {}
+    for name, options in cases.items():
+        go = lambda options=options: cordax.simulate(
+            robot(),
+            state,
+            t0=5.5,
+            duration=0.5,
+            control=lift,
+            throw=False,
+            **options,
+        )
+        end = np.asarray(go().q)[-1]
+        seconds = measure.processor(lambda go=go: go().q, repeats=1)
+        off = np.abs(end - ref["q_full"][at(6.0)])
+        out[name] = {"s": seconds, "largest": off.max(), "platform": off[-3:].max()}
+    return out
 
 
 def scaling() -> dict:
@@ -151,26 +244,25 @@ def batch() -> dict:
     }
 
 
+FIRST = """
+import json, time
+import rope_robot, cordax
+machine = rope_robot.robot({count})
+state = machine.hanging()
+begin = time.process_time()
+run = cordax.simulate(machine, state, dt=1e-3, duration=0.1, save_every=100,
+    control=rope_robot.lift, integrator="linearly_implicit_euler",
+    formulation=cordax.Index3(), throw=False)
+run.q.block_until_ready()
+print(json.dumps({{"s": time.process_time() - begin}}))
+"""
+
+
 def start() -> dict:
-    """Seconds of the first call, with compilation, of 0.1 s."""
-    out = {}
-    for count in (20, 160):
-        machine = robot(count)
-        state = machine.hanging()
-        begin = time.perf_counter()
-        run = cordax.simulate(
-            machine,
-            state,
-            dt=1e-3,
-            duration=0.1,
-            save_every=100,
-            control=lift,
-            integrator="linearly_implicit_euler",
-            formulation=cordax.Index3(),
-            throw=False,
-        )
-        jax.block_until_ready(run.q)
-        out[count] = time.perf_counter() - begin
+    """Processor seconds of the first call, with compilation, of 0.1 s."""
+    where = {"PYTHONPATH": f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    where["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+    out = {n: measure.in_new_process(FIRST.format(count=n), **where)["s"] for n in (20, 160)}
     return {"s": out, "160_over_20": out[160] / out[20]}
 
 
@@ -255,10 +347,30 @@ def mujoco_model(dt: float) -> str:
     </equality></mujoco>"""
 
 
-PARTS = {f.__name__: f for f in (paper, scaling, batch, start, mujoco)}
+def figure(found: dict, file: str) -> None:
+    """Error of the motion of the platform over seconds, all that ran."""
+    import matplotlib.pyplot as plt
+
+    rows = [row for part in ("paper", "accuracy") for row in found.get(part, {}).get("rows", [])]
+    rows += [{"method": "mujoco", **row} for row in (found.get("mujoco") or {}).get("rows", [])]
+    _, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for name in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == name]
+        seconds, off = [row["s"] for row in own], [row["platform_motion"] for row in own]
+        axes.loglog(seconds, off, "o-", label=name)
+    axes.set(xlabel="processor time of 15 s [s]", ylabel="error of platform motion")
+    axes.legend()
+    plt.savefig(file)
+
+
+PARTS = {f.__name__: f for f in (paper, accuracy, scaling, batch, start, reverse, diffrax, mujoco)}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
-    chosen = parser.parse_args().parts or list(PARTS)
-    print(json.dumps({"about": measure.about(), **{p: PARTS[p]() for p in chosen}}, indent=2))
+    parser.add_argument("--figure", help="file for a plot of work and precision")
+    given = parser.parse_args()
+    found = {p: PARTS[p]() for p in given.parts or list(PARTS)}
+    print(json.dumps({"about": measure.about(), **found}, indent=2))
+    if given.figure:
+        figure(found, given.figure)

@@ -130,7 +130,7 @@ def test_equations_are_those_of_material_points():
 
 @pytest.mark.parametrize("kind", ["torque", "servo", "programmed"])
 def test_solves_in_one_pass_are_solutions(kind):
-    """Of implicit steps and of accelerations, against the equations differentiated as they stand."""
+    """Of implicit steps and accelerations, against the equations differentiated as they stand."""
     servo = {"reference": [0.1, 0.2], "K_p": 3.0, "K_i": 2.0, "K_d": 0.5}
     drives = {
         "torque": drums([3.2, 3.1]),

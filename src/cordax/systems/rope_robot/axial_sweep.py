@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from ...math.linalg import inverse2
 from ...math.materialise import materialise
-from .forward import Condensed, sym, sym_inverse
+from .forward import AtEnd, sym, sym_inverse
 from .segments import Motion, Segments, dot
 
 
@@ -41,7 +41,7 @@ class Swept(NamedTuple):
     alone: Float[Array, "2 m"]
 
 
-def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[Condensed, Swept]:
+def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[AtEnd, Swept]:
     """For what deformation takes, `elastic` (2, s, m): ropes condensed to their ends."""
     s, m = x.length.shape
     l, u, n = x.length, x.along, x.across
@@ -61,6 +61,9 @@ def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[Condensed, Swept]
     offset = m1 * a1 - m2 * a2
     twist = (l * m2 + offset) * gravity * n[1] - a2 * m2 * turn + elastic[1]
     own = m1 * a1**2 + m2 * a2 * (a2 - 2.0 * l) + seg.spin
+    # of y, the 1 alone feels weight, velocities and moments
+    one = jnp.zeros((5, 1, 1), l.dtype).at[0].set(1.0)
+    weight, twist = weight[:, None] * one, twist * one
     first = lambda y: jnp.moveaxis(jnp.broadcast_to(y, (*y.shape[:-2], s, m)), -2, 0)
     rows = (l * n, n, shift, weight, twist, own, offset, m1, m2)
     rows = materialise(tuple(first(y) for y in rows))
@@ -71,14 +74,12 @@ def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[Condensed, Swept]
         T = S + m2 * _ONE[:, None]
         Tl = sym(T, lever)
         X = jnp.stack([T[0] * shift[0] + T[1] * shift[1], T[1] * shift[0] + T[2] * shift[1]]) + P
-        r = lever[0] * X[0] + lever[1] * X[1]
-        r = jnp.concatenate([(r[0] + twist)[None], r[1:]])
+        r = lever[0] * X[0] + lever[1] * X[1] + twist
         by_node = Tl + offset * n
         pivot = 1.0 / (dot(lever, Tl) + own)
         follow, share = by_node * pivot, r * pivot
         outer = jnp.stack([by_node[0] * follow[0], by_node[0] * follow[1], by_node[1] * follow[1]])
-        new = X - by_node[:, None] * share
-        new = jnp.concatenate([(new[:, 0] + weight)[:, None], new[:, 1:]], axis=1)
+        new = X - by_node[:, None] * share + weight
         S = T + m1 * _ONE[:, None] - outer
         return materialise((S, new)), (X, P, r, follow, share)
 
@@ -89,26 +90,24 @@ def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[Condensed, Swept]
     c, pull = slice(1, 3), slice(3, 5)
     move = rows[2]
     shape = B[:, :, None]
-    uX = u[0][:, None] * X[:, 0] + u[1][:, None] * X[:, 1]  # (s, 5, m)
+    along = lambda y: u[0][:, None] * y[:, 0] + u[1][:, None] * y[:, 1]  # (s, columns, m)
     # rows of K: of elongations by all columns, of pulls by the first and each other
-    K = shape[:, :, None] * uX[:, None] - r[:, c, None] * share[:, None]
-    K = K + jnp.sum(P[:, :, c, None] * move[:, :, None], axis=1)
+    swung = move[:, 0, :1] * P[:, 0, 1:] + move[:, 1, :1] * P[:, 1, 1:]
+    swung = jnp.sum(swung - r[:, 1:] * share[:, :1], axis=0)
+    X0 = along(X[:, :, :1]) + (dot(u, lower) + elastic[0])[:, None]
+    alone = swung[:2] + jnp.sum(shape * X0, axis=0)
+    K = shape[:, :, None] * along(X[:, :, 1:])[:, None] - r[:, c, None] * share[:, None, 1:]
     K = jnp.sum(K, axis=0)
-    known = jnp.sum(shape * (dot(u, lower) + elastic[0])[:, None], axis=0)
-    alone = K[:, 0] + known
-    ends = jnp.sum(P[:, :, pull] * move[:, :, :1], axis=(0, 1)) - jnp.sum(
-        r[:, pull] * share[:, :1], axis=0
-    )
+    K = K.at[:, :2].add(jnp.sum(along(P[:, :, c])[:, :, None] * shape[:, None], axis=0))
+    ends = swung[2:]
     give = -jnp.sum(r[:, pull, None] * share[:, None, pull], axis=0)  # (2, 2, m)
-    inverse = inverse2(K[:, c])
-    by_pull = jnp.sum(inverse[:, :, None] * K[None, :, pull], axis=1)  # (c, pull, m)
+    inverse, back = inverse2(K[:, :2]), K[:, 2:]  # (c, pull, m): symmetric
+    by_pull = jnp.sum(inverse[:, :, None] * back, axis=1)
     alone = jnp.sum(inverse * alone, axis=1)
-    back = K[:, pull]  # (c, pull, m): symmetric
     compliance = -(give - jnp.sum(back[:, :, None] * by_pull[:, None], axis=0))
     ends = ends - jnp.sum(back * alone[:, None], axis=0)
     stiff = sym_inverse(jnp.stack([compliance[0, 0], compliance[0, 1], compliance[1, 1]]))
-    condensed = Condensed(X, X, X, stiff, sym(stiff, ends))
-    return condensed, Swept(follow, share, rows[0], move, by_pull, alone)
+    return AtEnd(stiff, sym(stiff, ends)), Swept(follow, share, rows[0], move, by_pull, alone)
 
 
 _ONE = np.array([1.0, 0.0, 1.0])

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from ...math.linalg import solve
 from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms, Stabilisation
-from .forward import Condensed, sym
+from .forward import AtEnd, Condensed, sym
 from .platform import Platform
 from .segments import Motion
 
@@ -70,7 +70,9 @@ def terms(roots, x: Motion, held: Held) -> ConstraintTerms:
     return ConstraintTerms(phi, J, rate, bias)
 
 
-def close(roots, x: Motion, c: Condensed, held: Held, stabilisation: Stabilisation, push=None):
+def close(
+    roots, x: Motion, c: Condensed | AtEnd, held: Held, stabilisation: Stabilisation, push=None
+):
     """Accelerations of the ends (2, m), of the platform (3,) or None, and the forces (2, m) with
     which ropes pull at what holds them. `push`: inertias and forces of the platform, (3,) each."""
     place, rate, _ = place_of_ends(roots, x)

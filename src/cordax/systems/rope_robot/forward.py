@@ -17,6 +17,13 @@ from ...math.materialise import materialise
 from .segments import Field, Motion, Segments, Vectors, dot
 
 
+class AtEnd(NamedTuple):
+    """Of ropes condensed to their ends, `S a_end = g - pull`: S (3, m) as xx, xz, zz and g."""
+
+    stiff: Float[Array, "3 m"]
+    push: Float[Array, "2 m"]
+
+
 class Condensed(NamedTuple):
     """After elimination: pivots (3, s, m) as inverses, xx, xz, zz; right-hand sides (2, s, m); and
     the coupling (s, m) [kg] of each node to the one above, along its `across`. `stiff` (3, m) and
