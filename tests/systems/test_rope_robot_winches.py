@@ -267,27 +267,6 @@ def test_torques_that_hold_a_state_hold_it():
     np.testing.assert_allclose(a, 0.0, atol=1e-6)
 
 
-def test_gradients_by_torques_and_drums():
-    machine = two()
-    rest = machine.rest([3.3, 3.2])
-    hold = machine.holding(0.0, rest.q)
-
-    def last(x):
-        drive = drums([3.2, 3.1], rotor_inertia=0.02 * x[1])
-        changed = WinchedRopes(machine.ropes, drive, reserve=5.0)
-        u = jnp.concatenate([jnp.zeros(3), hold + x[:1] * jnp.array([1.0, 0.5])])
-        run = simulate(changed, rest, dt=5e-3, duration=0.1, control=u, save_every=20, throw=False)
-        return run.q[-1][-5:]
-
-    x, h = jnp.array([0.3, 1.0]), 1e-4
-    f = jax.jit(jax.vmap(last))
-    up, down = f(jnp.concatenate([x + h * jnp.eye(2), x - h * jnp.eye(2)])).reshape(2, 2, 5)
-    forward, reverse = (jax.jit(mode(last))(x) for mode in (jax.jacfwd, jax.jacrev))
-    scale = np.abs(forward).max()
-    np.testing.assert_allclose(forward, ((up - down) / (2 * h)).T, atol=1e-6 * scale)
-    np.testing.assert_allclose(reverse, forward, atol=1e-9 * scale)
-
-
 def test_limits_and_bad_input():
     with pytest.raises(ValueError, match="first gap"):
         simulate(two(drums([2.52, 3.0])), dt=1e-3, duration=1e-3)  # 0.5 m is half of a segment

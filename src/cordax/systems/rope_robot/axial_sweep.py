@@ -61,9 +61,6 @@ def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[AtEnd, Swept]:
     offset = m1 * a1 - m2 * a2
     twist = (l * m2 + offset) * gravity * n[1] - a2 * m2 * turn + elastic[1]
     own = m1 * a1**2 + m2 * a2 * (a2 - 2.0 * l) + seg.spin
-    # of y, the 1 alone feels weight, velocities and moments
-    one = jnp.zeros((5, 1, 1), l.dtype).at[0].set(1.0)
-    weight, twist = weight[:, None] * one, twist * one
     first = lambda y: jnp.moveaxis(jnp.broadcast_to(y, (*y.shape[:-2], s, m)), -2, 0)
     rows = (l * n, n, shift, weight, twist, own, offset, m1, m2)
     rows = materialise(tuple(first(y) for y in rows))
@@ -74,12 +71,14 @@ def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[AtEnd, Swept]:
         T = S + m2 * _ONE[:, None]
         Tl = sym(T, lever)
         X = jnp.stack([T[0] * shift[0] + T[1] * shift[1], T[1] * shift[0] + T[2] * shift[1]]) + P
-        r = lever[0] * X[0] + lever[1] * X[1] + twist
+        r = lever[0] * X[0] + lever[1] * X[1]
+        r = jnp.concatenate([(r[0] + twist)[None], r[1:]])
         by_node = Tl + offset * n
         pivot = 1.0 / (dot(lever, Tl) + own)
         follow, share = by_node * pivot, r * pivot
         outer = jnp.stack([by_node[0] * follow[0], by_node[0] * follow[1], by_node[1] * follow[1]])
-        new = X - by_node[:, None] * share + weight
+        new = X - by_node[:, None] * share
+        new = jnp.concatenate([(new[:, 0] + weight)[:, None], new[:, 1:]], axis=1)
         S = T + m1 * _ONE[:, None] - outer
         return materialise((S, new)), (X, P, r, follow, share)
 
