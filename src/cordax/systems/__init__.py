@@ -15,7 +15,9 @@ from .rope_robot import (
     ProgressiveRope,
     RopeLaw,
     RopeRobot,
+    SpatialRopeRobot,
     WinchedRopes,
+    ropes_for_cables,
     two_rope_robot,
 )
 
@@ -51,6 +53,7 @@ __all__ = [
     "RopeRobot",
     "Routing",
     "ServoWinches",
+    "SpatialRopeRobot",
     "Sphere",
     "SplineRod",
     "Springs",
@@ -58,6 +61,7 @@ __all__ = [
     "WinchedRopes",
     "Winches",
     "box_inertia",
+    "ropes_for_cables",
     "single_strut",
     "tensegrity_manipulator",
     "two_rope_robot",

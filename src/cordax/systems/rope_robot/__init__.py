@@ -4,6 +4,7 @@ from .axial import AxialRopes
 from .laws import LinearRope, ProgressiveRope, RopeLaw
 from .platform import Platform
 from .robot import RopeRobot
+from .space import SpatialRopeRobot, ropes_for_cables
 from .two_ropes import two_rope_robot
 from .winched import WinchedRopes
 
@@ -14,6 +15,8 @@ __all__ = [
     "ProgressiveRope",
     "RopeLaw",
     "RopeRobot",
+    "SpatialRopeRobot",
     "WinchedRopes",
+    "ropes_for_cables",
     "two_rope_robot",
 ]
