@@ -69,6 +69,15 @@ def test_blocks(chosen):
     assert [g.rows.shape for g in groups] == [(6, 3), (1, 9)]
 
 
+def test_nothing_to_eliminate():
+    """A machine without constraints whose velocities are all independent."""
+    none = SimpleNamespace(constraint_pattern=np.zeros((0, 2)), mass_pattern=np.ones((2, 2)))
+    M, J = jnp.array([[2.0, 0.5], [0.5, 1.0]]), jnp.zeros((0, 2))
+    x, lam = Eliminated(M, J, selection(none, (0, 1))).solve(jnp.ones(2), jnp.zeros(0))
+    np.testing.assert_allclose(x, np.linalg.solve(M, np.ones(2)), rtol=1e-14)
+    assert lam.shape == (0,)
+
+
 @pytest.mark.parametrize("dead", [(), (1,)])
 def test_solutions_and_dead_centres(solved, dead):
     """With one member at a dead centre of the selection all of them are still solved."""

@@ -130,7 +130,7 @@ class DependentInverse(eqx.Module):
             _times(X, flat[rows]).reshape(-1, flat.shape[1])
             for X, (rows, _) in zip(self.blocks, self.selection.groups, strict=True)
         ]
-        found = jnp.concatenate(parts) if len(parts) != 1 else parts[0]
+        found = jnp.concatenate([*parts, flat[:0]]) if len(parts) != 1 else parts[0]
         return found if x.ndim == 2 else found[:, 0]
 
     def transposed(self, y):
@@ -140,7 +140,7 @@ class DependentInverse(eqx.Module):
             own = y[start : start + rows.size].reshape(rows.shape)
             start += rows.size
             parts.append(jnp.sum(X * own[:, :, None], axis=1).reshape(-1))
-        return jnp.concatenate(parts)[np.argsort(self.selection.rows)]
+        return jnp.concatenate([*parts, y[:0]])[np.argsort(self.selection.rows)]
 
 
 def _inverses(A):
@@ -152,8 +152,7 @@ def _inverses(A):
         a, b, c = (A[:, :, i] for i in range(3))
         rows = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)], axis=1)
         return rows / jnp.sum(a * rows[:, 0], axis=1)[:, None, None]
-    invert = lambda A: _inverse(A)
-    return invert(A[0])[None] if k == 1 else jax.vmap(invert)(A)
+    return _inverse(A[0])[None] if k == 1 else jax.vmap(_inverse)(A)
 
 
 @jax.custom_jvp
