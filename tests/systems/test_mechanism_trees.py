@@ -148,7 +148,16 @@ def test_springs_friction_and_limits():
     assert machine.input_names == ("torque_b",)
 
 
+def test_a_body_without_mass_that_nothing_holds_is_refused():
+    arm = parts.Body("arm", parts.Revolute("y"), solids=parts.rod(1.0, mass=1.0))
+    machine = parts.Mechanism([arm, parts.Body("frame", parts.Revolute("y"), "arm")])
+    with pytest.raises(ValueError, match=r"expected mass on every joint.* frame carry none"):
+        cordax.simulate(machine, duration=0.01, dt=1e-3)
+
+
 def test_bad_input_names_the_part():
+    with pytest.raises(ValueError, match=r"low, high: got .* expected low at most high"):
+        parts.JointLimits("a", 1.0, 0.5, 1e3)
     body = parts.Body("a", parts.Revolute("x"))
     with pytest.raises(ValueError, match="two named 'a'"):
         parts.Mechanism([body, body])

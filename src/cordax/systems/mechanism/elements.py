@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape
+from ..._checks import known_values, require, require_positive, require_shape
 from ..._fields import name_field, names_field
 from ..._precision import float_field
 from ...math.linalg import matvec
@@ -207,6 +207,9 @@ class JointLimits(_InJoints):
 
     def __check_init__(self):
         require_positive("width", self.width)
+        low, high = known_values(self.low), known_values(self.high)
+        if low is not None and high is not None:
+            require(bool(np.all(low <= high)), "low, high", (low, high), "low at most high")
 
     def effort(self, at, u):
         q, v = self.at_joints(at)

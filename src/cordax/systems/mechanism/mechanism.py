@@ -323,9 +323,25 @@ class Mechanism(System):
 
     def valid(self, t, q, v):
         found = [jnp.all(x.squares > 0) for x in self._reaches(q)]
+        if not self.loops:
+            found.append(jnp.all(self._carried() > 0))
         return jnp.all(jnp.stack(found)) if found else True
 
+    def _carried(self) -> Float[Array, " k"]:
+        """Mass and inertia, in kg and kg m^2, that each joint with a velocity carries; what carries
+        none only loops can hold."""
+        masses = self._constants().masses
+        own = masses.mass + jnp.trace(masses.inertia, axis1=1, axis2=2)
+        return self.tree.below_sum(own[:, None])[np.unique(self.tree.owner), 0]
+
     def expected(self, t, q, v):
+        if not self.loops:
+            joints = np.unique(self.tree.owner)[np.asarray(self._carried()) <= 0]
+            names = ", ".join(self.tree.names[i] for i in joints)
+            if names:
+                return (
+                    f"mass on every joint, or loops that hold what has none, as {names} carry none"
+                )
         lost = next(x for x in self._reaches(q) if not np.all(np.asarray(x.squares) > 0))
         return (
             "guides of cables that are apart, none inside of a pulley, as there is no way "
