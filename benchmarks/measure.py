@@ -55,6 +55,19 @@ def timed(run) -> dict:
     }
 
 
+def in_turns(functions: dict, *, repeats: int = 25) -> dict[str, float]:
+    """Processor seconds per call of several functions that take turns, the minima over repeats."""
+    least = dict.fromkeys(functions, float("inf"))
+    for function in functions.values():
+        jax.block_until_ready(function())
+    for _ in range(repeats):
+        for name, function in functions.items():
+            start = time.process_time()
+            jax.block_until_ready(function())
+            least[name] = min(least[name], time.process_time() - start)
+    return least
+
+
 def recorded(module, *names: str):
     """A list that fills with calls of these functions of `module`, to be repeated, and what ends
     that."""

@@ -1,8 +1,8 @@
 """Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--figure
 error_time.png]`.
 
-Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, batch, precision
-(default: all).
+Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, durations, sharing, batch,
+precision (default: all).
 Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
 is built where a compiler is."""
 
@@ -168,6 +168,57 @@ def gradient() -> dict:
     return out
 
 
+def durations(lengths=(3150, 300)) -> dict:
+    """Gradients outside of `jit`: pieces of a fixed size, which know no duration, against one loop
+    compiled for it. Both take turns; times are minima."""
+    neck, control, state = controlled()
+
+    def error(p, n, adjoint):
+        where = lambda n: (n.tendon.stiffness, n.tendon.damping)
+        variant = eqx.tree_at(where, neck, (p[0], p[1]))
+        options = {"dt": 2e-3, "duration": 2e-3 * n, "throw": False, "adjoint": adjoint}
+        run = cordax.simulate(variant, state, control=control, **options)
+        return jnp.mean(control.tracking_error(run) ** 2)
+
+    p = jnp.array([1e5, 100.0])
+    kinds = {
+        "reverse": (jax.grad, "scan"),
+        "reverse_checkpointed": (jax.grad, "checkpointed"),
+        "forward_mode_2": (jax.jacfwd, "scan"),
+    }
+    usual = engine.Transformed.of
+
+    def under(look, call):
+        engine.Transformed.of = look
+        return call(p)
+
+    out = {}
+    for name, (change, adjoint) in kinds.items():
+        for n in lengths:
+            call = change(lambda p, n=n, adjoint=adjoint: error(p, n, adjoint))
+            ways = {"pieces": usual, "one_loop": lambda tree: None}
+            calls = {
+                way: lambda look=look, call=call: under(look, call) for way, look in ways.items()
+            }
+            took = measure.in_turns(calls)
+            ms = {f"{way}_ms": round(x * 1e3, 2) for way, x in took.items()}
+            out[f"{name}_{n}"] = ms | {"ratio": round(took["pieces"] / took["one_loop"], 3)}
+    engine.Transformed.of = usual
+    return out
+
+
+def sharing() -> dict:
+    """The controlled motion with a controller that holds the machine, and one that holds a copy of
+    it, so that nothing the two compute can be shared."""
+    neck, control, state = controlled()
+    copy = jax.tree.map(lambda x: jnp.array(x, copy=True), neck)
+    apart = eqx.tree_at(lambda c: c.neck, control, copy)
+    run = lambda control: cordax.simulate(neck, state, control=control, **MOTION).q
+    took = measure.in_turns({"shared": lambda: run(control), "apart": lambda: run(apart)})
+    ratio = round(took["shared"] / took["apart"], 3)
+    return {f"{name}_ms": round(x * 1e3, 2) for name, x in took.items()} | {"ratio": ratio}
+
+
 def batch() -> dict:
     """1024 necks with different tendons, 1000 implicit steps each."""
     neck = Neck.default(3)
@@ -237,7 +288,7 @@ def _plot_precision(rows: list[dict], path: str) -> None:
 
 def main() -> None:
     parts = {"step": step, "hoist": hoist, "motion": motion, "start": start, "gradient": gradient}
-    parts |= {"batch": batch, "overhead": overhead}
+    parts |= {"durations": durations, "sharing": sharing, "batch": batch, "overhead": overhead}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help="one or more of those above")
     parser.add_argument("--figure", help="write the error-against-time plot here")

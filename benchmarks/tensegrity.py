@@ -11,6 +11,7 @@ import cordax
 
 cordax.enable_x64()
 
+import equinox as eqx  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import measure  # noqa: E402
@@ -45,7 +46,20 @@ def track() -> dict:
     start = machine.state_at((0.0, 0.0), 0.01)
     options = {"duration": 9.0, "dt": 1e-3, "save_every": 100, "control": control}
     times = measure.timed(lambda: cordax.simulate(machine, start, **options).q)
-    return times | {"at_most_2_s": times["run_processor_s"] <= 2.0}
+    sharing = _sharing(machine, start, control)
+    return times | {"at_most_2_s": times["run_processor_s"] <= 2.0, "sharing": sharing}
+
+
+def _sharing(machine, start, control) -> dict:
+    """1 s with a controller that holds the machine, and one that holds a copy of it, so that
+    nothing the two compute can be shared."""
+    copy = jax.tree.map(lambda x: jnp.array(x, copy=True) if eqx.is_array(x) else x, machine)
+    apart = eqx.tree_at(lambda c: c.machine, control, copy)
+    options = {"duration": 1.0, "dt": 1e-3, "save_every": 100}
+    run = lambda control: cordax.simulate(machine, start, control=control, **options).q
+    took = measure.in_turns({"shared": lambda: run(control), "apart": lambda: run(apart)})
+    ratio = round(took["shared"] / took["apart"], 3)
+    return {f"{name}_ms": round(x * 1e3, 2) for name, x in took.items()} | {"ratio": ratio}
 
 
 def manipulator(duration: float = 20.0) -> dict:

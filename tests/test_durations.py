@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import State, engine, simulate, stored
+from cordax import State, engine, simulate, simulate_batch, stored
 from cordax.control import PID, Sinusoid
 from cordax.systems import Oscillator
 from hung_ball import Ball
@@ -97,7 +97,7 @@ def test_many_runs_of_one_length(monkeypatch, compilations):
     monkeypatch.setattr(stored, "_OFTEN", 2)
     go = lambda q: simulate(Oscillator(), State([q], [0.0]), dt=0.01, duration=0.07)
     runs = [go(float(i)) for i in range(5)]
-    assert any("first_rows" in name for name in compilations)
+    assert any("rows_together" in name for name in compilations)
     for i, run in enumerate(runs):
         assert run.q.shape == (8, 1) and float(run.q[0, 0]) == i
         np.testing.assert_allclose(run.q - i, (runs[0].q + i * (runs[1].q - runs[0].q)) - i)
@@ -140,3 +140,76 @@ def test_functions_that_refer_to_traced_numbers(accuracy):
     assert slope == pytest.approx(float(end(3.0) - end(2.0)), rel=1e-6)
     assert jax.jit(jax.grad(end))(2.0) == pytest.approx(slope, rel=1e-9)
     np.testing.assert_allclose(jax.vmap(end)(jnp.arange(2.0)), [end(0.0), end(1.0)], rtol=1e-12)
+
+
+def _end(x, n, **options):
+    """Of a pendulum with a sampled controller, from the angle `x`, after `n` stored instants."""
+    control = PID(Sinusoid([0.5]), (0,), 0.02, K_p=1.0, K_i=2.0)
+    options = {"dt": 0.01, "duration": 0.02 * n, "save_every": 2, "control": control} | options
+    run = simulate(Oscillator(stiffness=40.0 + x), State(x[None], jnp.ones(1)), **options)
+    return jnp.sum(run.q[-1] ** 2) + jnp.sum(run.u**2)
+
+
+@pytest.mark.parametrize("kind", ["scan", "checkpointed", "jacfwd", "vmap", "vmapped gradient"])
+def test_a_new_duration_compiles_no_time_loop_under_transformations(
+    kind, compilations, monkeypatch
+):
+    """Within a piece and over several; the numbers are those of one compiled loop."""
+    monkeypatch.setattr(engine, "CAPACITY", 8)
+    monkeypatch.setattr(engine, "REVERSE_STEPS", 16)
+    adjoint = kind if kind in ("scan", "checkpointed") else "scan"
+    end = lambda n: lambda x: _end(x, n, adjoint=adjoint, throw=False)
+    change = {
+        "jacfwd": jax.jacfwd,
+        "vmap": jax.vmap,
+        "vmapped gradient": lambda f: jax.vmap(jax.grad(f)),
+    }.get(kind, jax.grad)
+    x = jnp.array([0.3, 0.4]) if kind.startswith("vmap") else jnp.array(0.3)
+    loops = lambda: [name for name in compilations if "blocks" in name or "start" in name]
+    change(end(3))(x)
+    before = loops()
+    assert any("blocks" in name for name in before)
+    found = [change(end(n))(x) for n in (2, 7, 8, 19)]
+    assert loops() == before
+    for n, y in zip((7, 19), (found[1], found[3]), strict=True):
+        np.testing.assert_allclose(y, jax.jit(change(end(n)))(x), rtol=1e-9)
+
+
+def test_nested_derivatives_without_jit():
+    """Reverse over forward and over reverse mode, which pieces do not allow, and forward over
+    reverse."""
+    options = {"dt": 0.01, "duration": 0.03, "throw": False, "integrator": "symplectic_euler"}
+    start = State(jnp.ones(1), jnp.zeros(1))
+    end = lambda x: simulate(Oscillator(stiffness=40.0 * x**2), start, **options).q[-1, 0]
+    x, h = jnp.array(0.3), 1e-4
+    curvature = (jax.grad(end)(x + h) - jax.grad(end)(x - h)) / (2 * h)
+    for outer, inner in (
+        (jax.jacfwd, jax.grad),
+        (jax.grad, jax.jacfwd),
+        (jax.grad, jax.grad),
+    ):
+        assert float(outer(inner(end))(x)) == pytest.approx(float(curvature), rel=1e-6)
+
+
+def test_a_new_duration_compiles_nothing_in_batches(compilations):
+    start = State(jnp.ones(1), jnp.zeros(1))
+    build = lambda k: (Oscillator(stiffness=k), start)
+    go = lambda n: simulate_batch(build, jnp.arange(1.0, 6.0), chunk=2, dt=0.01, duration=0.01 * n)
+    go(3)
+    compiled = list(compilations)
+    assert any("block_rows" in name for name in compiled)
+    runs = [go(n) for n in (1, 5, 30)]
+    assert compilations == compiled
+    alone = simulate(Oscillator(stiffness=3.0), start, dt=0.01, duration=0.3)
+    for run in runs:
+        rows = run.q.shape[1]
+        np.testing.assert_allclose(run.q[2], alone.q[:rows], rtol=1e-12)
+
+
+def test_a_batch_that_refers_to_traced_numbers():
+    def end(k):
+        build = lambda x: (Oscillator(stiffness=k), State(x[None], jnp.zeros(1)))
+        return simulate_batch(build, jnp.ones(2), dt=0.01, duration=0.05).q[0, -1, 0]
+
+    slope = float(jax.grad(end)(30.0))
+    assert slope == pytest.approx(float(end(30.01) - end(29.99)) / 0.02, rel=1e-5)

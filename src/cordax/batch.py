@@ -1,6 +1,7 @@
 """Many variants of a machine at once."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +17,12 @@ from jax.sharding import PartitionSpec as P
 
 from ._checks import require, require_whole
 from ._closures import same_if_equal
+from .engine import Static, batch_capacity, split
 from .experiment import Experiment
 from .mechanics import System
-from .simulate import simulate
+from .simulate import Start, simulate, start_of, stored_count
+from .stored import pieces_together
+from .timeloop import Run, blocks, start
 from .trajectory import Trajectory
 
 
@@ -69,41 +73,105 @@ def simulate_batch(
     require_whole("chunk", chunk, 1)
     if workers is not None:
         require_whole("workers", workers, 1)
-    options = {**options, "throw": False, "progress": False}
-    known = not any(isinstance(x, Tracer) for x in leaves)
-    if known and options.get("accuracy") is not None:
-        # nothing to differentiate: a loop that ends when its slowest member does
-        options = {"adjoint": "forward", **options}
+    options = {name: x for name, x in options.items() if name not in ("throw", "progress")}
     if any(isinstance(x, Tracer) for x in leaves):
-        frozen = tuple(sorted(options.items(), key=lambda o: o[0]))
-        return _simulate_rows(build, keep, parameters, frozen)
-    frozen = tuple(sorted(options.items(), key=lambda o: o[0]))
+        return _simulate_rows(build, keep, parameters, _frozen(options))
     devices = jax.local_devices()
     mesh = Mesh(np.asarray(devices), "batch") if len(devices) > 1 else None
     chunk = min(chunk, -(-size // len(devices))) * len(devices)
     pieces = [_rows(parameters, start, chunk) for start in range(0, size, chunk)]
-    run = lambda piece: jax.block_until_ready(_simulate_rows(build, keep, piece, frozen, mesh))
-    parts = [run(pieces[0])]  # compiles once, before threads ask for the same function
+    counted = mesh is None and keep is None and _is_static(build)
+    found = _counted(build, pieces[0], options, chunk) if counted else None
+    if found is None:
+        found = _whole(build, keep, pieces[0], _known(options), mesh)
+    run, alone = found
+    first = run(pieces[0])  # compiles once, before threads ask for the same function
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves(first)):
+        # `build` refers to numbers of a transformation
+        run, alone = _whole(build, keep, pieces[0], options, mesh)
+        first = run(pieces[0])
+    parts = [first]
     if len(pieces) > 1:
         # LAPACK calls of two executions at once block each other in XLA's thread pool
-        alone = mesh is not None or _calls_lapack(build, keep, pieces[0], frozen)
-        with ThreadPoolExecutor(1 if alone else workers or os.cpu_count()) as pool:
+        with ThreadPoolExecutor(1 if alone() else workers or os.cpu_count()) as pool:
             parts += list(pool.map(run, pieces[1:]))
     if mesh is not None:  # whoever goes on with it need not know of the devices
         parts = jax.device_put(parts, devices[0])
-    return jax.tree.map(lambda *xs: jnp.concatenate(xs)[:size], *parts)
+    return jax.tree.map(lambda *xs: _together(xs, size), *parts)
+
+
+def _known(options: dict) -> dict:
+    """With nothing to differentiate: a loop that ends when its slowest member does."""
+    return options if options.get("accuracy") is None else {"adjoint": "forward", **options}
+
+
+def _is_static(build) -> bool:
+    return not any(eqx.is_array(x) for x in jax.tree.leaves(build))
+
+
+def _frozen(options: dict) -> tuple:
+    return tuple(sorted(options.items(), key=lambda o: o[0]))
+
+
+def _together(xs, size: int):
+    """Chunks end to end; by NumPy where numbers are known: JAX would compile for every shape."""
+    if any(isinstance(x, Tracer) for x in xs):
+        return jnp.concatenate(xs)[:size]
+    return jax.device_put(np.concatenate([np.asarray(x) for x in xs])[:size])
+
+
+def _whole(build, keep, piece, options, mesh):
+    """A function that runs a chunk in one loop, compiled for the duration, and one that tells
+    whether only one at a time may run."""
+    frozen = _frozen(options)
+    run = lambda piece: jax.block_until_ready(_simulate_rows(build, keep, piece, frozen, mesh))
+    lapack = lambda: _calls_lapack(_simulate_rows, build, keep, piece, frozen)
+    return run, lambda: mesh is not None or lapack()
+
+
+def _counted(build, piece, options, chunk: int):
+    """The same for any duration, in pieces of a fixed size, as `simulate` does; None where members
+    have phases or a method with a time loop of its own."""
+    options = dict(options)
+    options.pop("adjoint", None)  # of what is known nobody asks for derivatives
+    duration = options.pop("duration", None)
+    static, arrays = split(_frozen(options))
+    given = build, static, arrays
+    times = _single(*given, piece)
+    if times is None:
+        return None
+    t0, dt, save_every, own = times
+    n_saves = stored_count(t0, dt, own if duration is None else duration, save_every)
+    capacity = batch_capacity(chunk)
+
+    def run(piece) -> Trajectory:
+        carry, parts, counts = _start_rows(*given, piece), [], []
+        for first in range(0, n_saves, capacity):
+            count = min(capacity, n_saves - first)
+            numbers = np.asarray(first), np.asarray(count)
+            part, carry = _block_rows(*given, capacity, piece, carry, *numbers)
+            parts.append(part)
+            counts.append(count)
+        return pieces_together(jax.block_until_ready(parts), counts, None, axis=1)
+
+    def alone() -> bool:
+        some = np.asarray(0)
+        carry = jax.eval_shape(_start_rows, *given, piece)
+        return _calls_lapack(_block_rows, *given, capacity, piece, carry, some, some)
+
+    return run, alone
 
 
 _with_lapack: dict[Any, bool] = {}
 
 
-def _calls_lapack(build, keep, piece, options) -> bool:
+def _calls_lapack(function, *arguments) -> bool:
     """Whether the compiled function calls LAPACK; looked up once per function and shapes."""
-    leaves, structure = jax.tree.flatten((build, keep, piece, options))
-    numeric = lambda x: isinstance(x, (jax.Array, np.ndarray))
-    key = structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
+    leaves, structure = jax.tree.flatten(arguments)
+    numeric = lambda x: hasattr(x, "shape")
+    key = function, structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
     if key not in _with_lapack:
-        text = _simulate_rows.lower(build, keep, piece, options).as_text()
+        text = function.lower(*arguments).as_text()
         _with_lapack[key] = "@lapack_" in text
     return _with_lapack[key]
 
@@ -117,6 +185,82 @@ def _rows(parameters, start: int, count: int):
     return jax.tree.map(lambda x: jnp.asarray(x)[index], parameters)
 
 
+def _member(built, options: dict) -> Start | None:
+    """One member before its first step; None where it has phases or a time loop of its own."""
+    if isinstance(built, Experiment):
+        arguments = built.replace(**_settings(options)).arguments(partial=True)
+        arguments["accuracy"] = options.get("accuracy")
+        if not isinstance(arguments["system"], System):
+            return None
+        found = start_of(**arguments)
+    else:
+        found = start_of(**_as_arguments(built, options))
+    return None if found.run.integrator.whole_runs else found
+
+
+def _as_arguments(built, options: dict) -> dict:
+    system, state0, *rest = built if isinstance(built, tuple) else (built, None)
+    require(
+        isinstance(system, System),
+        "build",
+        system,
+        "a function returning a System or a tuple starting with one",
+    )
+    given = {"control": rest[0]} if rest else {}
+    return {"system": system, "state0": state0} | options | given
+
+
+def _settings(options: dict) -> dict:
+    """Those that an `Experiment` has."""
+    return {name: x for name, x in options.items() if name not in ("adjoint", "accuracy")}
+
+
+_kinds: dict = {}
+
+
+def _single(build, static: Static, arrays, piece):
+    """Times [s] and distance of stored instants of a member; None where `_member` is."""
+    if (build, static) not in _kinds:
+        row = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), piece)
+
+        def look(row, arrays):
+            found = _member(build(row), dict(static.put(arrays)))
+            times = lambda x: (x.t0, x.dt, x.run.save_every, x.duration)
+            _kinds[build, static] = None if found is None else times(found)
+
+        jax.eval_shape(look, row, arrays)
+        for old in list(_kinds)[:-64]:
+            _kinds.pop(old, None)
+    return _kinds[build, static]
+
+
+def _started(build, static: Static, arrays, row) -> tuple[Run, tuple, Any, Any]:
+    found = _member(build(row), dict(static.put(arrays)))
+    assert found is not None
+    run = dataclasses.replace(found.run, traced=False)
+    dtype = found.given[0].q.dtype
+    return run, found.given, jnp.asarray(found.t0, dtype), jnp.asarray(found.dt, dtype)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _start_rows(build, static: Static, arrays, rows):
+    def one(row):
+        run, given, t0, dt = _started(build, static, arrays, row)
+        return start(run, *given, t0, dt)
+
+    return jax.vmap(one)(rows)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 3))
+def _block_rows(build, static: Static, arrays, capacity: int, rows, carry, first, count):
+    def one(row, carry):
+        run, _, t0, dt = _started(build, static, arrays, row)
+        part, carry = blocks(run, carry, first, t0, dt, capacity, count)
+        return _without_system(part), carry
+
+    return jax.vmap(one)(rows, carry)
+
+
 @eqx.filter_jit
 def _simulate_rows(build, keep, parameters, options, mesh: Mesh | None = None) -> Any:
     def one(row):
@@ -127,17 +271,7 @@ def _simulate_rows(build, keep, parameters, options, mesh: Mesh | None = None) -
         built = build(row)
         if isinstance(built, Experiment):
             return _simulate_experiment(built, dict(options))
-        system, state0, *rest = built if isinstance(built, tuple) else (built, None)
-        require(
-            isinstance(system, System),
-            "build",
-            system,
-            "a function returning a System or a tuple starting with one",
-        )
-        keywords = dict(options)
-        if rest:
-            keywords["control"] = rest[0]
-        return simulate(system, state0, **keywords)
+        return simulate(**_as_arguments(built, dict(options)), **_QUIET)
 
     if mesh is None:
         return jax.vmap(one)(parameters)
@@ -152,6 +286,9 @@ def _without_system(trajectory: Trajectory) -> Trajectory:
     return dataclasses.replace(trajectory, system=None, phases=())
 
 
+_QUIET = {"throw": False, "progress": False}
+
+
 def _simulate_experiment(experiment: Experiment, options: dict) -> Trajectory:
-    how = {name: options.pop(name) for name in ("adjoint", "throw", "progress") if name in options}
-    return simulate(experiment.replace(**options), **how)
+    how = {name: options[name] for name in ("adjoint", "accuracy") if name in options}
+    return simulate(experiment.replace(**_settings(options)), **how, **_QUIET)

@@ -121,10 +121,14 @@ class Experiment(eqx.Module):
             return lambda state: turn(self.system, state)
         return getattr(self.system, what)
 
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `simulate`."""
-        run: dict[str, Any] = {"system": self.phases}
-        if len(run["system"]) == 1:
+    def arguments(self, *, partial: bool = False) -> dict[str, Any]:
+        """The arguments of `simulate`; with `partial`, also where the duration is still missing and
+        nothing is switched."""
+        if partial and not self.switches:
+            run: dict[str, Any] = {"system": self.system, "duration": self.duration}
+        else:
+            run = {"system": self.phases}
+        if isinstance(run["system"], list) and len(run["system"]) == 1:
             run = {"system": self.system, "duration": self.duration}
         return run | {
             "state0": self.start,

@@ -2,6 +2,7 @@
 
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -28,16 +29,20 @@ def fits_flat(keep, carry, steps: int) -> bool:
     return steps * sum(x.size * x.dtype.itemsize for x in shapes) <= _FLAT_BYTES
 
 
-def flat(step, keep, carry, n: int, every: int):
-    """`n` times `every` steps, and what is to `keep` of the carry after each `every` of them, in
-    one loop that keeps it after every step: two nested loops take five times as long to compile in
-    reverse mode."""
+def flat(step, keep, carry, n: int, every: int, count=None):
+    """`n` times `every` steps, or the first `count` times, and what is to `keep` of the carry after
+    each `every` of them, in one loop that keeps it after every step: two nested loops take five
+    times as long to compile in reverse mode."""
 
     def one(carry, i):
         carry, _ = step(carry, i)
         return carry, keep(carry)
 
-    carry, rows = lax.scan(one, carry, jnp.arange(n * every))
+    indices = jnp.arange(n * every)
+    if count is None:
+        carry, rows = lax.scan(one, carry, indices)
+    else:
+        carry, rows = counted_reverse(one, carry, indices, count * every)
     return carry, jax.tree.map(lambda x: x[every - 1 :: every], rows)
 
 
@@ -47,13 +52,15 @@ def counted(body, carry, n: int, count):
     return _forward(body, carry, n, count)
 
 
-def each(function, *arrays, count=None):
+def each(function, *arrays, count=None, reverse=False):
     """`function` applied to every row of `arrays`, like `vmap`; with `count` to the first ones
-    only, zero in the others, and without reverse mode.
+    only, zero in the others, in forward mode or, with `reverse`, in reverse mode.
 
     On CPU row after row, in a loop compiled into one function: half the time of `vmap` for the few
     hundred operations that outputs take, because all intermediate numbers stay in the cache.
     """
+    if reverse:
+        return counted_reverse(lambda _, row: ((), function(*row)), (), arrays, count)[1]
     if count is not None:
         row = lambda i: jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, i, 0, False), arrays)
         n = jax.tree.leaves(arrays)[0].shape[0]
@@ -91,3 +98,77 @@ def _forward(body, carry, n, count=None):
     start = (jnp.asarray(0), carry, ys)
     _, carry, ys = lax.while_loop(lambda state: state[0] < count, iterate, start)
     return carry, ys
+
+
+def counted_reverse(body, carry, xs, count):
+    """`lax.scan(body, carry, xs)` for the first `count` rows, which is data; results are zero from
+    there on. Reverse mode keeps the carry before each row and computes the row again; forward mode
+    is refused by JAX."""
+    first = jax.tree.map(lambda x: x[0], xs)
+    given = eqx.filter_closure_convert(body, carry, first), carry, xs
+    return fixed_integers(_repeated(*fixed_integers((given, count))))
+
+
+def fixed_integers(tree):
+    """The same. JAX counts whole numbers that a differentiated function returns as differentiated
+    too; `_repeated` does not accept that, and the next program would be another one."""
+    whole = lambda x: eqx.is_array(x) and not eqx.is_inexact_array(x)
+    same = lambda x: lax.bitwise_or(x, jnp.zeros_like(x)) if whole(x) else x
+    return jax.tree.map(same, tree)
+
+
+def _repeat(given, count):
+    body, carry, xs = given
+
+    def keep(carry, i):
+        new, y = body(carry, _row(xs, i))
+        return new, (carry, y)
+
+    n = jax.tree.leaves(xs)[0].shape[0]
+    carry, (before, ys) = _forward(keep, carry, n, count)
+    return (carry, ys), before
+
+
+_row = lambda tree, i: jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, i, 0, False), tree)
+_floats = lambda tree: eqx.filter(tree, eqx.is_inexact_array)
+
+
+@eqx.filter_custom_vjp
+def _repeated(given, count):
+    return _repeat(given, count)[0]
+
+
+@_repeated.def_fwd
+def _repeated_fwd(perturbed, given, count):
+    out, before = _repeat(given, count)
+    return out, (before, out, perturbed)
+
+
+@_repeated.def_bwd
+def _repeated_bwd(residuals, cotangents, _, given, count):
+    before, out, (wanted, _, wanted_rows) = residuals
+    body, _, xs = given
+    zero = lambda x, ct: jnp.zeros_like(x) if ct is None and x is not None else ct
+    cotangents = jax.tree.map(zero, _floats(out), cotangents, is_leaf=lambda x: x is None)
+    numbers, rest = eqx.partition(body, wanted)
+    rows, others = eqx.partition(xs, wanted_rows)
+
+    def back(now):
+        i, ct, total, ct_rows = now
+        state, held = eqx.partition(_row(before, i), eqx.is_inexact_array)
+        fixed = _row(others, i)
+
+        def once(numbers, state, row):
+            function = eqx.combine(numbers, rest)
+            return _floats(function(eqx.combine(state, held), eqx.combine(row, fixed)))
+
+        pull = jax.vjp(once, numbers, state, _row(rows, i))[1]
+        more, ct, ct_row = pull((ct, _row(cotangents[1], i)))
+        total = jax.tree.map(jnp.add, total, more)
+        ct_rows = jax.tree.map(lambda all, one: all.at[i].set(one), ct_rows, ct_row)
+        return i - 1, ct, total, ct_rows
+
+    zeros = lambda tree: jax.tree.map(jnp.zeros_like, tree)
+    begin = jnp.asarray(count) - 1, cotangents[0], zeros(numbers), zeros(rows)
+    _, ct, total, ct_rows = lax.while_loop(lambda now: now[0] >= 0, back, begin)
+    return total, ct, ct_rows

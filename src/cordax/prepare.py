@@ -13,11 +13,11 @@ from jax.core import Tracer
 
 from ._checks import known_values, require, require_finite, require_known, require_shape
 from ._recheck import recheck
-from .engine import Run
 from .formulations import BY_NAME as FORMULATIONS
 from .formulations import Dynamics, Formulation
 from .integrators import BY_NAME, Adaptive, Integrator
 from .mechanics import Controller, State, System, as_controller
+from .timeloop import Run
 
 #: how many machines and settings are remembered
 _REMEMBERED = 8

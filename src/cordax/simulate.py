@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from .loops import ADJOINTS
 from .mechanics import State, System
 from .prepare import default_state, prepare
 from .stored import join
+from .timeloop import Run
 from .trajectory import Trajectory
 
 Adjoint = Literal["scan", "checkpointed", "forward"]
@@ -86,8 +87,8 @@ def simulate(
     - `progress`: show a progress bar (outside of `jit`).
 
     Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
-    call, the duration included, does not recompile; within these transformations a new duration
-    does."""
+    call, the duration included, does not recompile the time loop, under `grad`, `jvp` and `vmap`
+    neither; within a `jax.jit` of yours a new duration traces your function anew."""
     if isinstance(system, Experiment):
         given = {
             "state0": state0,
@@ -113,17 +114,14 @@ def simulate(
     settings = {"accuracy": accuracy, "adjoint": adjoint, "save_every": save_every, "dt": dt}
 
     parts, time, memory, run = [], t0, None, None
-    status = np.asarray(GOOD, np.int32), np.asarray(math.inf, state.q.dtype)
+    status = good_status(state)
     for number, (phase, end) in enumerate(phases):
         if not isinstance(phase, System):
             machine, state = _phase_start(phase, state)
         elif number > 0:
             machine = phase
-        run, memory, fit = prepare(
-            machine, state, integrator, formulation, control, memory=memory, **settings
-        )
-        warn_if_single(state.q.dtype, type(machine).__name__)
-        status = _refused_unless(fit, status, time)
+        how = integrator, formulation, control
+        run, memory, status = _begin(machine, state, *how, settings, memory, status, time)
         if number > 0:
             entered = run.dynamics.formulation.enter(machine, as_float_array(time), state)
             go = status[0] == GOOD  # a run that has failed does not move any more
@@ -136,6 +134,64 @@ def simulate(
         time = end
     trajectory = parts[0] if len(parts) == 1 else join(parts)
     return _raise_failure(trajectory, dt, run.integrator) if throw and run else trajectory
+
+
+def _begin(machine, state, integrator, formulation, control, settings, memory, status, time):
+    """The run of a phase, the memory of its controller, and whether it may start."""
+    run, memory, fit = prepare(
+        machine, state, integrator, formulation, control, memory=memory, **settings
+    )
+    warn_if_single(state.q.dtype, type(machine).__name__)
+    return run, memory, _refused_unless(fit, status, time)
+
+
+class Start(NamedTuple):
+    """A run of one phase before its first step, and the times [s] it was asked for."""
+
+    run: Run
+    given: tuple
+    t0: float
+    dt: float
+    duration: float | None
+
+
+def start_of(
+    system: System,
+    state0: State | None = None,
+    *,
+    duration: float | None = None,
+    dt: float | None = None,
+    integrator: Integrator | str | None = None,
+    formulation: Formulation | None = None,
+    control: Any = None,
+    accuracy: float | None = None,
+    t0: float = 0.0,
+    save_every: int = 1,
+) -> Start:
+    """For a run without reverse mode whose duration is data; arguments as in `simulate`."""
+    require_number("t0", t0, positive=False)
+    require_whole("save_every", save_every, 1)
+    dt = system.default_dt if dt is None else dt
+    _check_step(dt)
+    state = default_state(system) if state0 is None else state0
+    require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
+    settings = {"accuracy": accuracy, "adjoint": "forward", "save_every": save_every, "dt": dt}
+    how = integrator, formulation, control
+    run, memory, status = _begin(system, state, *how, settings, None, good_status(state), t0)
+    return Start(run, (state, memory, status), t0, dt, duration)
+
+
+def good_status(state: State):
+    """How a run goes before it starts: a code and a time of failure."""
+    return np.asarray(GOOD, np.int32), np.asarray(math.inf, state.q.dtype)
+
+
+def stored_count(t0: float, dt: float, duration: float | None, save_every: int) -> int:
+    """How many instants after the start a run stores."""
+    _check_duration(duration)
+    end = t0 + duration  # pyright: ignore[reportOperatorIssue]
+    _check_times(dt, save_every, [(None, end)], t0)
+    return round((end - t0) / dt) // save_every
 
 
 def _refused_unless(fit, status, time):
@@ -176,9 +232,7 @@ def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
 
 def _phases(system, duration, t0) -> list[tuple[System, float]]:
     if isinstance(system, System):
-        require(duration is not None, "duration", duration, "the simulated time in seconds")
-        finite = is_number(duration) and 0 < duration < math.inf  # pyright: ignore
-        require(finite, "duration", duration, "a finite time > 0 s")
+        _check_duration(duration)
         return [(system, t0 + duration)]  # pyright: ignore
     expected = "a System or a list of (System or function of State, end time)"
     require(isinstance(system, (list, tuple)), "system", system, expected)
@@ -202,13 +256,19 @@ def _phases(system, duration, t0) -> list[tuple[System, float]]:
     return phases
 
 
+def _check_duration(duration) -> None:
+    require(duration is not None, "duration", duration, "the simulated time in seconds")
+    finite = is_number(duration) and 0 < duration < math.inf
+    require(finite, "duration", duration, "a finite time > 0 s")
+
+
+def _check_step(dt) -> None:
+    known = is_number(dt) and 0 < dt < math.inf
+    require(known, "dt", dt, "a finite step > 0 s, known outside of jit")
+
+
 def _check_times(dt, save_every, phases, t0) -> None:
-    require(
-        is_number(dt) and 0 < dt < math.inf,
-        "dt",
-        dt,
-        "a finite step > 0 s, known outside of jit",
-    )
+    _check_step(dt)
     require_whole("save_every", save_every, 1)
     start = t0
     for _, end in phases:

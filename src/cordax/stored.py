@@ -2,6 +2,7 @@
 
 import functools
 from collections import Counter
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from .formulations import Dynamics
 from .loops import each
 from .mechanics.constraints import rank_margin
 from .trajectory import Trajectory
+from .transformed import depending_on
 
 #: largest |Phi| of a run that counts as one
 MAX_DRIFT = 1e-3
@@ -20,7 +22,9 @@ MAX_DRIFT = 1e-3
 REDUNDANT = 1e-11
 
 
-def stored_trajectory(run, system, t, states, u, records, alarms, status, count=None):
+def stored_trajectory(
+    run, system, t, states, u, records, alarms, status, count=None, reverse=False
+):
     """Outputs, warnings and constraint errors of the stored states; `system` as the user gave it,
     `alarms` the first times seen by the time loop. Returns the trajectory, its last state and its
     status, a code and a time: rows after a failure repeat the last good one. Only the first
@@ -40,7 +44,7 @@ def stored_trajectory(run, system, t, states, u, records, alarms, status, count=
         bad = {name: jnp.any(x) for name, x in machine.warnings(outputs).items()}
         return (q, v, u, multipliers, drift, outputs), bad
 
-    rows, bad = each(look, t, states.q, states.v, u, records, count=count)
+    rows, bad = each(look, t, states.q, states.v, u, records, count=count, reverse=reverse)
     end = t.shape[0] if count is None else count
     t_known = jnp.where(jnp.arange(t.shape[0]) < end, t, jnp.inf)
     last = jax.tree.map(lambda x: x[end - 1], (t, states))
@@ -151,34 +155,43 @@ _OFTEN = 20
 _runs_of_length: Counter[int] = Counter()
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _first_rows(arrays, n: int):
-    return jax.tree.map(lambda x: x[:n], arrays)
-
-
-def pieces_together(parts: list[Trajectory], counts: list[int], system) -> Trajectory:
+def pieces_together(
+    parts: list[Trajectory], counts: list[int], system, end: Any = (), axis: int = 0
+) -> Trajectory:
     """One phase from the pieces it was computed in: of each, the first `counts` rows after its
-    start. By NumPy, unless a length is common: JAX would compile for every length."""
+    start, along `axis`; `end`: what the last one hands on under a transformation. By NumPy, unless
+    a length is common or a transformation hides the numbers: JAX would compile for every length."""
     last = parts[-1]
-
-    def rows(*xs):
-        kept = [np.asarray(x)[:n] for x, n in zip(xs[:-1], counts, strict=False)]
-        return np.concatenate([*kept, np.asarray(xs[-1])[: counts[-1] + 1]])
-
     which = lambda p: (p.t, p.q, p.v, p.u, p.multipliers, p.violation, p.outputs)
-    warnings = last.warnings
-    if len(parts) > 1:
-        least = lambda *xs: np.min(np.stack(xs))
-        warnings = jax.tree.map(least, *(p.warnings for p in parts))
-    else:
+    rows, warned = [which(p) for p in parts], [p.warnings for p in parts]
+    compiled = not _known(jax.tree.leaves((rows, warned)))
+    if not compiled and len(parts) == 1:
         _runs_of_length[counts[-1]] += 1
-    if len(parts) == 1 and _runs_of_length[counts[-1]] > _OFTEN:
-        arrays = _first_rows(which(last), counts[-1] + 1)
+        compiled = _runs_of_length[counts[-1]] > _OFTEN
+    if compiled:
+        arrays, warnings = _rows_together(rows, warned, end, tuple(counts), axis)
     else:
-        arrays = jax.tree.map(rows, *(which(p) for p in parts))
-        arrays, warnings = jax.device_put((arrays, warnings))
+        arrays, warnings = jax.device_put(_take_rows(np, rows, warned, counts, axis))
     rest = last.result, last.failure_time, system, last.events, last.statistics
     return Trajectory(*arrays, warnings, *rest)  # pyright: ignore[reportCallIssue]
+
+
+def _take_rows(numpy, rows: list, warned: list, counts, axis: int):
+    before = (slice(None),) * axis
+    first = lambda x, n: numpy.asarray(x)[(*before, slice(0, n))]
+
+    def together(*xs):
+        kept = [first(x, n) for x, n in zip(xs[:-1], counts, strict=False)]
+        return numpy.concatenate([*kept, first(xs[-1], counts[-1] + 1)], axis=axis)
+
+    least = lambda *xs: numpy.min(numpy.stack(xs), axis=0)
+    return jax.tree.map(together, *rows), jax.tree.map(least, *warned)
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _rows_together(rows: list, warned: list, end, counts, axis: int):
+    # the last piece is differentiated like the others: by what it hands on, too
+    return _take_rows(jnp, depending_on(rows, end), warned, counts, axis)
 
 
 def _sums(counts: list[dict]) -> dict:

@@ -11,7 +11,7 @@ import optax
 from .._checks import known_values, require, require_instance, require_number, require_whole
 from ..experiment import Experiment
 from ..formulations import Formulation
-from ..integrators import Diffrax, Integrator
+from ..integrators import Integrator
 from ..mechanics import System
 from ..parameters import Parameter, collect
 from ..recording import Recording
@@ -112,12 +112,8 @@ def identify(
         recording.values,
         noise_levels(noise, recording),
         noise is not None,
-        # diffrax has a mode of its own for forward derivatives; our loop needs none
-        "forward"
-        if isinstance(integrator, Diffrax) and forward
-        else "scan"
-        if forward
-        else "checkpointed",
+        # a method with its own time loop has a mode for forward derivatives; ours needs none
+        "forward" if integrator.whole_runs and forward else "scan" if forward else "checkpointed",
     )
     problem.check()
     fit = _solve(problem, recording, None if lm else method, max_steps, tolerance)

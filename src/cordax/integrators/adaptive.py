@@ -1,5 +1,6 @@
 """Steps that adapt to a wanted accuracy."""
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -134,6 +135,9 @@ class Adaptive(Integrator):
         allowed = (2.0**self.order - 1.0) * self.accuracy
         part = lambda a, b: jnp.max(jnp.abs(a - b) / (1.0 + jnp.abs(b)), initial=0.0)
         return jnp.maximum(part(whole.q, halves.q), part(whole.v, halves.v)) / allowed
+
+    def reversible(self):
+        return dataclasses.replace(self, reverse=True)
 
     def record(self, carry):
         return self.inner.record(carry[0])

@@ -42,6 +42,8 @@ class Integrator(eqx.Module):
     new_steps: ClassVar[bool] = True
     #: whether undamped vibrations that the step does not resolve gain energy in nonlinear motions
     feeds_undamped: ClassVar[bool] = False
+    #: whether the method has a time loop of its own, `solve`, in place of steps
+    whole_runs: ClassVar[bool] = False
     #: whether one-sided constraints may be open at the start
     lets_go: ClassVar[bool] = False
 
@@ -76,6 +78,10 @@ class Integrator(eqx.Module):
     def step(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction, carry) -> Step:
         """From `state` at `t` to the state at `t + dt`."""
         raise NotImplementedError
+
+    def reversible(self) -> "Integrator":
+        """The same for reverse mode, where that is another program."""
+        return self
 
     def record(self, carry) -> Any:
         """What of `carry` belongs to a stored state, for `multipliers`."""

@@ -24,6 +24,7 @@ class Diffrax(Integrator):
 
     explicit = False
     new_steps = False
+    whole_runs = True
 
     def check(self, dynamics):
         super().check(dynamics)

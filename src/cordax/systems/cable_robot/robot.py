@@ -157,7 +157,7 @@ class CableRobot(System):
         return u[:middle].reshape(-1, n).T, u[middle:end].reshape(-1, n).T, u[end:-3], u[-3:]
 
     def prepare(self):
-        constants = structured.constants(self)
+        constants = self._constants()
         return eqx.tree_at(lambda r: r.constants, self, constants, is_leaf=lambda x: x is None)
 
     def _constants(self) -> structured.Constants:

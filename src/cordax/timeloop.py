@@ -1,0 +1,275 @@
+"""The time loop of a run, as it is traced: steps, what is stored of them, and how it ends."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ._checks import require, require_shape
+from ._results import GOOD, Code, code_unless, first_code
+from .formulations import Dynamics
+from .integrators import Integrator
+from .loops import counted, each, fits_flat, flat, loop
+from .math.shield import close, shield
+from .mechanics import Controller, State, System
+from .mechanics.shapes import check_shapes
+from .runaway import Watch
+from .stored import stored_trajectory
+
+
+class Run(eqx.Module):
+    """Everything that does not change along a run."""
+
+    dynamics: Dynamics
+    integrator: Integrator
+    controller: Controller
+    adjoint: str = eqx.field(static=True)
+    save_every: int = eqx.field(static=True)
+    #: steps between two calls of a sampled controller; 0: not sampled
+    hold: int = eqx.field(static=True)
+    #: whether derivatives may be asked for
+    traced: bool = eqx.field(static=True, default=True)
+
+    def prepared(self) -> "Run":
+        """The same with what is constant along the run computed once, also where the controller
+        holds the machine."""
+        system = self.dynamics.system
+        ready = system.prepare()
+        inside = lambda x: ready if _same(x, system) else x
+        is_machine = lambda x: isinstance(x, System)
+        controller = jax.tree.map(inside, self.controller, is_leaf=is_machine).prepare()
+        both = ready, controller
+        return eqx.tree_at(lambda run: (run.dynamics.system, run.controller), self, both)
+
+    def reversible(self) -> "Run":
+        """The same for numbers that some transformation hides."""
+        if self.adjoint == "forward":
+            return self
+        return dataclasses.replace(self, integrator=self.integrator.reversible())
+
+    def control(self, t, state, memory):
+        """Inputs, memory and code of the controller."""
+        u, memory, *code = self.controller(t, state, memory)
+        return u, memory, jnp.asarray(code[0] if code else GOOD, jnp.int32)
+
+
+def _same(a, b) -> bool:
+    """Whether two trees hold the same objects."""
+    if not isinstance(a, type(b)) or jax.tree.structure(a) != jax.tree.structure(b):
+        return False
+    both = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(x is y for x, y in both)
+
+
+class _HeldInput(eqx.Module):
+    u: jax.Array
+
+    def __call__(self, t, q, v):
+        return self.u
+
+
+class ContinuousInput(eqx.Module):
+    """Inputs evaluated in every stage. Where the controller fails they are NaN, so that the step
+    fails; why it did, `judge_controller` finds out afterwards."""
+
+    run: Run
+
+    def __call__(self, t, q, v):
+        u, _, code = self.run.control(t, State(q, v), ())
+        return jnp.where(code == GOOD, u, jnp.nan) if self.run.controller.may_fail else u
+
+
+class Carry(NamedTuple):
+    """What the time loop carries: state, the controller's memory, held inputs and their code, what
+    the integrator carries, the first time of every alarm, how fast speeds grow, and how the run
+    goes: a code and the time of failure."""
+
+    state: State
+    memory: Any
+    held: Any
+    inner: Any
+    alarms: dict[str, jax.Array]
+    watch: Watch
+    status: Any
+
+
+def start(run: Run, state, memory, status, t0, dt) -> Carry:
+    check_inputs(run, state, memory, t0)
+    run = run.prepared()
+    u = ContinuousInput(run)
+    held = None
+    if run.hold:
+        u = _HeldInput(run.control(t0, state, memory)[0])
+        held = jnp.zeros_like(u.u), jnp.int32(GOOD)
+    inner = run.integrator.init(run.dynamics, t0, dt, state, u)
+    alarms = dict.fromkeys(_alarm_names(run, state, t0), jnp.full((), jnp.inf, state.q.dtype))
+    return Carry(state, memory, held, inner, alarms, Watch.of(state.v), status)
+
+
+def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
+    if run.save_every == 1:
+        return ()  # every step is stored, and warnings are found there
+    system = run.dynamics.system
+    u, multipliers = jnp.zeros(system.n_u), jnp.zeros(system.n_constraints)
+    alarms = jax.eval_shape(system.alarms, t, state.q, state.v, u, multipliers)
+    return tuple(sorted(alarms))
+
+
+def _alarms(run: Run, t, state, u, multipliers, inner) -> dict[str, jax.Array]:
+    """Which alarms hold at the start of a step. Nothing of it carries derivatives."""
+    dynamics, (t, q, v) = run.dynamics, jax.lax.stop_gradient((t, state.q, state.v))
+    dynamics, u = _frozen((dynamics, u))
+    inputs = u(t, q, v)
+    if dynamics.system.n_constraints == 0:
+        multipliers = jnp.zeros(0, q.dtype)
+    elif multipliers is None:  # of the rows that act, where the method lets some go
+        method, inner = _frozen((run.integrator, inner))
+        multipliers = method.multipliers(dynamics, method.record(inner), t, q, v, inputs)
+    found = dynamics.system.alarms(t, q, v, inputs, jax.lax.stop_gradient(multipliers))
+    return {name: jnp.any(x) for name, x in found.items()}
+
+
+def _frozen(tree):
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
+
+
+def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bool = False):
+    """`n_saves` blocks of steps, from block `first` of the phase, then outputs; with `count`, which
+    is data, only so many of them, in forward mode or for `reverse` mode. Returns the trajectory,
+    which includes the start, and what the next block needs."""
+    unprepared, run = run.dynamics.system, run.prepared()
+    system = run.dynamics.system
+    continuous = ContinuousInput(run)
+
+    def step(carry: Carry, i):
+        state, memory, held, inner, alarms, watch, (code, failure) = carry
+        t = t0 + i * dt
+        refused = jnp.int32(GOOD)
+        u = continuous
+        if run.hold:
+
+            def sample():
+                u, after, code = run.control(t, state, memory)
+                return (u, code), after
+
+            keep = lambda: (held, memory)
+            due = i % run.hold == 0
+            held, memory = sample() if run.hold == 1 else jax.lax.cond(due, sample, keep)
+            u, refused = _HeldInput(held[0]), held[1]
+        # a step that fails must not reach the derivatives of others, in reverse mode either
+        given = run.integrator, run.dynamics, t, dt, state, u, inner
+        (method, dynamics, *given), token = shield(given) if run.traced else (given, None)
+        new, inner_new, solved, multipliers = method.step(dynamics, *given)
+        new, projected = dynamics.formulation.project(dynamics.system, t + dt, new)
+        # sums, the cheapest reductions: not finite if an entry is not
+        speed = jax.lax.stop_gradient(jnp.sum(jnp.abs(new.v)))
+        finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(jnp.abs(new.q))) + speed)
+        watch, sane = watch.look(i, speed)
+        valid = jnp.asarray(system.valid(t + dt, new.q, new.v)) & sane
+        ended = first_code(
+            refused,
+            jnp.where(solved == Code.NEWTON_NOT_CONVERGED, GOOD, solved),
+            projected,
+            code_unless(finite, Code.NONFINITE_STATE),
+            code_unless(valid, Code.RUNAWAY_STATE),
+            solved,
+        )
+        alive = code == GOOD
+        if alarms:
+            found = _alarms(run, t, state, u, multipliers, inner)
+            alarms = {
+                name: jnp.where(found[name] & alive, jnp.minimum(time, t), time)
+                for name, time in alarms.items()
+            }
+        failure = jnp.where(alive & (ended != GOOD), t + dt, failure)
+        code = jnp.where(alive, ended, code)
+        go = code == GOOD
+        if run.traced:
+            new, inner_new = close((new, inner_new), token, go)
+        pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
+        new, inner = pick((new, inner_new), (state, inner))
+        return Carry(new, memory, held, inner, alarms, watch, (code, failure)), None
+
+    def block(carry, j):
+        j = first + j
+        if run.save_every == 1:
+            carry, _ = step(carry, j)
+        else:
+            indices = j * run.save_every + jnp.arange(run.save_every)
+            carry, _ = jax.lax.scan(step, carry, indices)
+        return carry, keep(carry)
+
+    def keep(carry: Carry):
+        return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
+
+    steps = n_saves * run.save_every
+    one_loop = run.adjoint == "scan" and run.save_every > 1 and fits_flat(keep, start, steps)
+    later = lambda carry, i: step(carry, first * run.save_every + i)
+    if reverse:
+        end, stored = flat(later, keep, start, n_saves, run.save_every, count)
+    elif count is not None:
+        end, stored = counted(block, start, n_saves, count)
+    elif one_loop:
+        end, stored = flat(later, keep, start, n_saves, run.save_every)
+    else:
+        end, stored = loop(block, start, n_saves, run.adjoint)
+    prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
+    states, memories, helds, records = jax.tree.map(prepend, keep(start), stored)
+    k = first + jnp.arange(n_saves + 1)
+    t = t0 + k * (run.save_every * dt)
+
+    def inputs(k, t, state, memory, held):
+        u = run.control(t, state, memory)[0]
+        return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held[0])
+
+    rows = None if count is None else count + 1
+    u = each(inputs, k, t, states, memories, helds, count=rows, reverse=reverse)
+    status = end.status
+    if run.hold == 0 and run.controller.may_fail:
+        status = _judge_controller(run, dt, end.state, status)
+    trajectory, last, status = stored_trajectory(
+        run, unprepared, t, states, u, records, end.alarms, status, rows, reverse
+    )
+    events = run.integrator.events(end.inner)
+    statistics = run.integrator.statistics(end.inner)
+    found = lambda x: (x.events, x.statistics)
+    trajectory = eqx.tree_at(found, trajectory, (events, statistics), is_leaf=_is_unset)
+    return trajectory, end._replace(state=last, status=status)
+
+
+def _judge_controller(run: Run, dt, last: State, status):
+    """Whether a controller that is evaluated in every stage explains a step without solution: its
+    code at the last good state, and half a step and a step on."""
+    code, failure = status
+    retract = run.dynamics.system.retract
+
+    def look():
+        at = lambda h: (failure - dt + h, State(retract(last.q, h * last.v), last.v))
+        # a loop: controllers may take long to compile
+        shares = jnp.asarray([0.0, 0.5, 1.0], last.q.dtype)
+        codes = jax.lax.map(lambda share: run.control(*at(share * dt), ())[2], shares)
+        return first_code(*codes, code)
+
+    unsolved = (code == Code.NONFINITE_STATE) | (code == Code.NEWTON_NOT_CONVERGED)
+    return jax.lax.cond(unsolved, look, lambda: code.astype(jnp.int32)), failure
+
+
+_is_unset = lambda x: x is None or (isinstance(x, dict) and not x)
+
+
+def check_inputs(run: Run, state, memory, t) -> None:
+    """What the controller returns; done while tracing, where it costs nothing."""
+    name, wanted = type(run.controller).__name__, 3 if run.controller.may_fail else 2
+    returned = jax.eval_shape(lambda: run.controller(t, state, memory))
+    fits = isinstance(returned, tuple) and len(returned) == wanted
+    form = "(u, memory, code)" if wanted == 3 else "(u, memory), or may_fail = True"
+    require(fits, "control", f"{name} returning {returned}", f"{name} to return {form}")
+    system = run.dynamics.system
+    u, n = returned[0], system.n_u
+    array = hasattr(u, "shape") and u.dtype.kind in "fiu"
+    require(array, "control", f"{name} returning {u}", f"an array of {n} real numbers")
+    require_shape("control", u, (n,))
+    numbers = lambda n: jax.ShapeDtypeStruct((n,), state.q.dtype)
+    check_shapes(system, t, state, numbers(system.n_u), numbers(system.n_constraints))
