@@ -1,8 +1,8 @@
 """Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--figure
 error_time.png]`.
 
-Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, durations, sharing, batch,
-precision (default: all).
+Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, durations, sharing,
+batch, precision (default: all).
 Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
 is built where a compiler is."""
 
@@ -212,7 +212,7 @@ def sharing() -> dict:
     it, so that nothing the two compute can be shared."""
     neck, control, state = controlled()
     copy = jax.tree.map(lambda x: jnp.array(x, copy=True), neck)
-    apart = eqx.tree_at(lambda c: c.neck, control, copy)
+    apart = eqx.tree_at(lambda c: c.machine, control, copy)
     run = lambda control: cordax.simulate(neck, state, control=control, **MOTION).q
     took = measure.in_turns({"shared": lambda: run(control), "apart": lambda: run(apart)})
     ratio = round(took["shared"] / took["apart"], 3)

@@ -25,7 +25,8 @@ class Trajectory(eqx.Module):
     the time [s] of the first step at which each named condition of the machine held, inf if never;
     `result` how the run ended and `failure_time` [s] the end of the step at which it failed (inf if
     it did not; later states repeat the last good one); `events` what happened between steps, where
-    the integrator looks; `statistics` numbers of steps taken and refused, with `accuracy`;
+    the integrator looks; `statistics` numbers of steps taken and refused, with `accuracy`, and of
+    Newton iterations, where there are any, refused steps included;
     `phases` the trajectories of a run's phases, each with its machine, if there are several
     (`system` is that of the last). Where a phase has fewer coordinates, inputs or outputs than
     another, the rest is NaN."""

@@ -59,6 +59,19 @@ def test_a_step_without_solution_is_repeated_smaller():
     assert simulate(machine, START, **options).result == RESULTS.newton_not_converged
     run = simulate(machine, START, accuracy=1e-2, **options)
     assert bool(run.succeeded) and int(run.statistics["refused"]) > 0
+    # two or three per solved step, and all of those that were not solved; three steps per part
+    parts = int(run.statistics["steps"]) + int(run.statistics["refused"])
+    assert 3 * parts < int(run.statistics["newton_iterations"]) <= 9 * parts
+
+
+@pytest.mark.parametrize("integrator", ["implicit_midpoint", "generalised_alpha"])
+def test_newton_iterations_of_fixed_steps(integrator):
+    """A linear machine: Newton is there after one, and sees it by the second."""
+    options = {"dt": 0.01, "duration": 0.2, "integrator": integrator}
+    run = simulate(Oscillator(), START, **options)
+    assert 20 <= int(run.statistics["newton_iterations"]) <= 40
+    longer = simulate(Oscillator(), START, **options | {"duration": 0.4})
+    assert int(longer.statistics["newton_iterations"]) > int(run.statistics["newton_iterations"])
 
 
 def test_too_many_steps_have_their_own_code():
@@ -80,7 +93,8 @@ def test_derivatives_in_both_modes_and_in_batches():
     forward = jax.jit(jax.vmap(jax.jacfwd(lambda k: end(k, "forward"))))(ks)
     np.testing.assert_allclose(forward, exact, atol=3e-6)
     small = lambda k: end(k, "scan")
-    np.testing.assert_allclose(jax.jit(jax.grad(small))(1.0), forward[0], rtol=1e-9)
+    reverse = jax.jit(jax.vmap(jax.grad(small)))(ks)  # members that wait for each other
+    np.testing.assert_allclose(reverse, forward, rtol=1e-9)
 
 
 def test_methods_with_a_memory_of_their_step_are_refused():

@@ -25,7 +25,7 @@ _UNSOLVED = 0.25
 
 class _Way(NamedTuple):
     """Where a step has got to: time, what is left of it [s], state, what the method carries, the
-    next part to try [s], and how many parts were taken and refused."""
+    next part to try [s], how many parts were taken and refused, and the work of the method."""
 
     t: Array
     left: Array
@@ -34,6 +34,7 @@ class _Way(NamedTuple):
     h: Array
     taken: Array
     refused: Array
+    work: dict[str, Array]
     tries: Array
 
 
@@ -75,18 +76,17 @@ class Adaptive(Integrator):
         require(one_step, "accuracy", type(self.inner).__name__, "a method whose steps may change")
 
     def init(self, dynamics, t, dt, state, u):
-        none = jnp.int32(0)
-        return self.inner.init(dynamics, t, dt, state, u), jnp.asarray(dt), none, none
+        none, inner = jnp.int32(0), self.inner.init(dynamics, t, dt, state, u)
+        return inner, jnp.asarray(dt), none, none, self.inner.statistics(inner)
 
     def step(self, dynamics, t, dt, state, u, carry):
         go = eqx.filter_checkpoint(Adaptive._go) if self.reverse else Adaptive._go
         way = go(self, dynamics, t, dt, state, u, carry)
         code = code_unless(way.left <= 0, Code.ACCURACY_NOT_REACHED)
-        return Step(way.state, (way.inner, way.h, way.taken, way.refused), code)
+        return Step(way.state, way[3:8], code)
 
     def _go(self, dynamics, t, dt, state, u, carry) -> _Way:
-        inner, h, taken, refused = carry
-        way = _Way(t, dt, state, inner, h, taken, refused, jnp.int32(0))
+        way = _Way(t, dt, state, *carry, jnp.int32(0))
         go = lambda way: self._part(dynamics, dt, u, way)
         if not self.reverse:
             more = lambda way: (way.left > 0) & (way.tries < self.tries)
@@ -108,6 +108,9 @@ class Adaptive(Integrator):
 
         start = (state, inner, jnp.asarray(whole.code, jnp.int32))
         (new, carry, code), _ = lax.scan(half, start, jnp.arange(2.0))  # compiled once
+        spent = method.statistics
+        before, after = spent(inner), (spent(whole.carry), spent(carry))  # refused parts included
+        work = {k: way.work[k] + sum(x[k] - before[k] for x in after) for k in before}
         error = self._error(*lax.stop_gradient((whole.state, new)))
         solved = (code == GOOD) & jnp.isfinite(error)
         ok = solved & (error <= 1.0)
@@ -127,6 +130,7 @@ class Adaptive(Integrator):
             jnp.minimum(next_h, dt),
             way.taken + ok,
             way.refused + ~ok,
+            work,
             way.tries + 1,
         )
 
@@ -149,7 +153,7 @@ class Adaptive(Integrator):
         return self.inner.violation(dynamics, record, t, q)
 
     def statistics(self, carry):
-        return {"steps": carry[2], "refused": carry[3]}
+        return {"steps": carry[2], "refused": carry[3], **carry[4]}
 
 
 def _while_left(go, times: int):

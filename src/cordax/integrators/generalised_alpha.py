@@ -59,11 +59,11 @@ class GeneralisedAlpha(Integrator):
             a = motion.implicit_solver(dt)(impulse) / dt
         else:
             a = dynamics.acceleration(t, state.q, state.v, inputs)
-        return a, a, multipliers, inputs
+        return a, a, multipliers, inputs, jnp.int32(0)
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v, n = state.q, state.v, state.v.shape[0]
-        a, smooth, multipliers, before = carry
+        a, smooth, multipliers, before, iterations = carry
         a, smooth = self._jump(dynamics, t, state, u, before, a, smooth)
         weights = self._weights()
         now = (q, v, a, smooth)
@@ -87,13 +87,18 @@ class GeneralisedAlpha(Integrator):
             # as far as the motion goes within the step, and once more the acceleration before
             radius = jnp.max(jnp.abs(v)) / (weights.beta * weights.share * dt)
             radius = radius + jnp.max(jnp.abs(a))
-            iterations = self.max_iterations
-            x, solved = newton(*problem, max_iterations=iterations, radius=radius, **options)
+            most = self.max_iterations
+            x, solved, more = newton(*problem, max_iterations=most, radius=radius, **options)
         else:
             x, solved = corrected(*problem, self.corrections, **options)
+            more = self.corrections
         q, v, smooth = _end(dynamics.system, x[:n], now, dt, weights)
         code = code_unless(solved, Code.NEWTON_NOT_CONVERGED)
-        return Step(State(q, v), (x[:n], smooth, x[n:], u(t + dt, q, v)), code, multipliers)
+        inner = x[:n], smooth, x[n:], u(t + dt, q, v), iterations + more
+        return Step(State(q, v), inner, code, multipliers)
+
+    def statistics(self, carry):
+        return {"newton_iterations": carry[4]}
 
     def _weights(self) -> "_Weights":
         mean_a, mean_f = (2.0 * self.rho - 1.0) / (self.rho + 1.0), self.rho / (self.rho + 1.0)

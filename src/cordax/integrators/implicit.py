@@ -31,22 +31,22 @@ class _Implicit(Integrator):
 
     def init(self, dynamics, t, dt, state, u):
         m = dynamics.system.n_constraints if dynamics.formulation.keeps_constraints else 0
-        return state.v, jnp.zeros(m, state.v.dtype)
+        return state.v, jnp.zeros(m, state.v.dtype), jnp.int32(0)
 
     def step(self, dynamics, t, dt, state, u, carry):
-        """`carry`: the stage velocity and the multipliers of the step before; a better guess than
-        the velocity at its end, which stiff forces throw to and fro."""
+        """`carry`: the stage velocity and the multipliers of the step before, a better guess than
+        the velocity at its end, which stiff forces throw to and fro; and a count of iterations."""
         q, v = state.q, state.v
         n, h = v.shape[0], self.abscissa * dt
         known = holds_equations(dynamics) and linearisation_suffices(dynamics, t, state, u)
-        guess, multipliers = carry
+        guess, multipliers, iterations = carry
 
         def correct(A, r):
             solver, h = A
             x, y = solver(r[:n], r[n:])
             return jnp.concatenate([x, y / h])
 
-        w, solved = newton(
+        w, solved, more = newton(
             self._residual if holds_equations(dynamics) else self._acceleration_residual,
             jnp.concatenate([guess, multipliers]),
             (dynamics, t, h, dt, q, v, u),
@@ -61,7 +61,10 @@ class _Implicit(Integrator):
         if multipliers.shape[0]:
             v = velocity_on_constraints(dynamics.system, t + dt, q, v)[0]
         code = code_unless(solved, Code.NEWTON_NOT_CONVERGED)
-        return Step(State(q, v), (w, multipliers), code)
+        return Step(State(q, v), (w, multipliers, iterations + more), code)
+
+    def statistics(self, carry):
+        return {"newton_iterations": carry[2]}
 
     def _tolerance(self, h, q, v, guess):
         """On velocities [those of v], of the size they have in this step; they can be solved no

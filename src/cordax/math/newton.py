@@ -44,7 +44,7 @@ def newton(
     measure=None,
     radius=None,
 ):
-    """Solve `residual(x, args) = 0` from `x0` and return `(x, converged)`.
+    """Solve `residual(x, args) = 0` from `x0` and return `(x, converged, iterations)`.
 
     **Arguments:** `residual`: returns shape (n,); `x0`: shape (n,), not differentiated; `args`: a
     pytree holding everything the solution depends on; `tolerance`: on the error that is left,
@@ -113,7 +113,7 @@ def newton(
         return _iterate(residual, linear, apply_bare, measure, x0, *limits)
 
     def derivative(primals, tangents):
-        x, converged = root(*primals)
+        x, *how = root(*primals)
         _, known, more, *_ = primals
         is_zero = lambda t: isinstance(t, SymbolicZero)
         moving = jax.tree.map(lambda t: not is_zero(t), tangents[1], is_leaf=is_zero)
@@ -126,7 +126,8 @@ def newton(
 
         pushed = jax.jvp(along, (moved,), (rates,))[1]
         dx = -apply(lax.stop_gradient(jacobian_of(x, known[0], *more)), pushed)
-        return (x, converged), (dx, np.zeros((), jax.dtypes.float0))
+        none = np.zeros((), jax.dtypes.float0)
+        return (x, *how), (dx, none, none)
 
     root.defjvp(derivative, symbolic_zeros=True)
     return root(x0, (arrays, seen), more, *lax.stop_gradient((tolerance, radius)))
@@ -222,7 +223,7 @@ def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_itera
     no, one = jnp.asarray(False), jnp.ones_like(radius0)
     start = _Progress(x0, zeros, ~no, x0, x0, jnp.inf * one, one, radius0, jnp.asarray(0), no, no)
     end = lax.while_loop(unfinished, correct, start)
-    return end.x, end.done
+    return end.x, end.done, end.iterations.astype(jnp.int32)
 
 
 def _relative(x, dx):
