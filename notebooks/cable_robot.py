@@ -129,7 +129,7 @@ arms = np.array([[-0.1, -0.2, 0.0], [-0.1, 0.2, 0.0], [0.1, 0.2, 0.0], [0.1, -0.
 exits = PointExit(3.0 * corners + 2.0 * up)
 light = CableRobot(slab, arms, exits, ProgrammedLengths(np.ones(4)), position=0.4 * up)
 light = eqx.tree_at(lambda r: r.drives, light, ProgrammedLengths(light.lengths()))
-blow = Pulses([[0.1, 0.12]], [[60.0, 300.0, 0.0, 0.0, 0.0, 0.0]], step=2e-4)
+blow = Pulses([[0.1, 0.12]], [[60.0, 300.0, 0.0, 0.0, 0.0, 0.0]], period=2e-4)
 options = {"dt": 2e-4, "duration": 0.3, "control": blow}
 rods = cordax.simulate(light, **options)
 print(f"as rods: a cable would push from t = {float(rods.warnings['cable_pushes']):.3f} s,")
@@ -157,7 +157,7 @@ def sway(mass, top):
         (mass, light.exits.points.value + top * up),
     )
     changed = eqx.tree_at(lambda r: r.drives, changed, ProgrammedLengths(changed.lengths()))
-    push = Pulses([[0.1, 0.12]], [[20.0, 40.0, 0.0, 0.0, 0.0, 0.0]], step=1e-2)
+    push = Pulses([[0.1, 0.12]], [[20.0, 40.0, 0.0, 0.0, 0.0, 0.0]], period=1e-2)
     run = cordax.simulate(changed, dt=1e-2, duration=1.0, control=push)
     return run["position"][-1, 1]
 

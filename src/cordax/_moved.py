@@ -1,5 +1,6 @@
-"""Old import paths, kept for one minor version: they work and say where things are now."""
+"""Old import paths and names, kept for one minor version: they work and say what is right now."""
 
+import functools
 import importlib
 import sys
 import warnings
@@ -42,3 +43,33 @@ class _Moved(MetaPathFinder, Loader):
 def redirect_moved_modules() -> None:
     """Let imports of moved modules find them."""
     sys.meta_path.append(_Moved())
+
+
+def renamed(old: str, new: str):
+    """For a class whose field `old` is now `new`: the old keyword and attribute still work."""
+
+    def told(cls):
+        inner = cls.__init__
+
+        @functools.wraps(inner)
+        def init(self, *values, **fields):
+            if old in fields:
+                _warn_renamed(cls, old, new, 5)
+                fields[new] = fields.pop(old)
+            inner(self, *values, **fields)
+
+        def read(self):
+            _warn_renamed(cls, old, new, 4)
+            return getattr(self, new)
+
+        cls.__init__ = init
+        setattr(cls, old, property(read))
+        return cls
+
+    return told
+
+
+def _warn_renamed(cls, old: str, new: str, level: int) -> None:
+    """`level`: how far up the user's line is; equinox makes and reads modules in between."""
+    text = f"{cls.__name__}: `{old}` is now `{new}`"
+    warnings.warn(text, DeprecationWarning, stacklevel=level)

@@ -241,6 +241,6 @@ def test_dynamics_normalise_by_the_machine():
 def test_pid_finds_velocities_behind_a_quaternion():
     """Position z of the door is coordinate 6 and its rate velocity 5."""
     state = Door().default_state()
-    hold = PID(Constant([0.1]), coordinates=(6,), velocities=(5,), sample=0.01, K_p=2.0, K_d=3.0)
+    hold = PID(Constant([0.1]), coordinates=(6,), velocities=(5,), period=0.01, K_p=2.0, K_d=3.0)
     u, _ = hold(jnp.zeros(()), state, hold.init(state))
     np.testing.assert_allclose(u, 2.0 * (0.1 - state.q[6:]) - 3.0 * state.v[5:])

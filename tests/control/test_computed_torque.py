@@ -85,7 +85,7 @@ def test_start_is_at_rest():
 def test_tracking_error_and_sampling():
     """A sampled controller holds its torques over the sampling period."""
     neck = Neck.default(3, tendon=RigidTendon())
-    control = ComputedTorque(neck, RaisedCosine(AMPLITUDE[3]), sample=0.02)
+    control = ComputedTorque(neck, RaisedCosine(AMPLITUDE[3]), period=0.02)
     run = cordax.simulate(neck, control.start(), dt=2e-3, duration=0.1, control=control)
     u = np.asarray(run.u)
     for start in range(0, 50, 10):

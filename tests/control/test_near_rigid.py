@@ -91,7 +91,7 @@ def tracked(data):
             followed=("cross", "strut"),
             K_p=get("kp"),
             K_d=get("kd"),
-            sample=None if get("cont") else float(get("Tc")),
+            period=None if get("cont") else float(get("Tc")),
         )
         start = machine.state_at(position, get("emin"), rate)
         return cordax.simulate(

@@ -121,7 +121,7 @@ def test_a_file_runs_as_the_same_robot_made_by_hand(tmp_path):
     robot = CableRobot(
         body, corners, exits, ProgrammedLengths(robot.lengths()), position=[0, 0.25, 0.37]
     )
-    control = Pulses([[0.0, 0.02]], [[50, 100, 0, 0, 0, 0]], step=0.01, base=np.zeros(6))
+    control = Pulses([[0.0, 0.02]], [[50, 100, 0, 0, 0, 0]], period=0.01, base=np.zeros(6))
     ours = cordax.simulate(robot, dt=0.01, duration=0.05, control=control)
     np.testing.assert_array_equal(run.q, ours.q)
     assert float(jnp.abs(run.v[-1]).max()) > 0.1

@@ -156,7 +156,7 @@ def pulses_of(case: str, robot: CableRobot, dt: float) -> Pulses | None:
         return None
     inputs = np.zeros((len(rows), robot.n_u))
     inputs[:, -6:] = rows[:, 2:]
-    return Pulses(rows[:, :2], inputs, step=dt)
+    return Pulses(rows[:, :2], inputs, period=dt)
 
 
 def run(case: str, dt: float, *, until=None, every=None, robot=None, **options):

@@ -56,7 +56,7 @@ def test_an_asymmetric_robot_rattles_without_chatter():
         duration=END,
         save_every=50,
         integrator=MANY,
-        control=Pulses(np.array([[0.1, 0.15]]), pulse, step=DT),
+        control=Pulses(np.array([[0.1, 0.15]]), pulse, period=DT),
     )
     events = happened(trajectory.events)
     assert 4 <= len(events) < 256

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require, require_known, require_positive, require_shape
 from .._fields import part_field, setting_field
+from .._moved import renamed
 from .._precision import float_field
 from .._results import Code, code_unless
 from ..math.linalg import matvec
@@ -41,6 +42,7 @@ class TendonDriven(Protocol):
     def state_at(self, alpha, rate=None, tension=None) -> State: ...
 
 
+@renamed("sample", "period")
 class ComputedTorque(Controller):
     """Motor torques that would make joints with rigid tendons follow `reference` with error
     dynamics `e'' + K_d e' + K_p e = 0`.
@@ -51,7 +53,7 @@ class ComputedTorque(Controller):
 
     Joint angles and rates are measured, motors are not. `friction` is the dry-friction
     feed-forward: "none", "desired" (at the desired rates) or "measured". Gains K_p [1/s^2] and K_d
-    [1/s]; `sample` [s] is the sampling period, None for control in every stage."""
+    [1/s]; `period` [s] is the time between samples, None for control in every stage."""
 
     machine: TendonDriven = part_field()
     reference: Reference = reference_field()
@@ -59,7 +61,7 @@ class ComputedTorque(Controller):
     K_d: Float[Array, "..."] = float_field(checked=False, default=13.0)
     distribution: TensionDistribution = part_field(default_factory=MeanTension)
     friction: Literal["none", "desired", "measured"] = eqx.field(static=True, default="desired")
-    sample: float | None = setting_field(default=None)
+    period: float | None = setting_field(default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __check_init__(self):
         require_known("friction", self.friction, ("none", "desired", "measured"))
@@ -73,10 +75,6 @@ class ComputedTorque(Controller):
     @property
     def may_fail(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.distribution.may_fail
-
-    @property
-    def period(self):
-        return self.sample
 
     def __call__(self, t, state, memory):
         machine, motors = self.machine, self.machine.motors

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._checks import require, require_positive
+from .._moved import renamed
 from .._precision import float_field
 from .._results import Code, code_unless
 from ..formulations import Reduced, reduce
@@ -52,6 +53,7 @@ class CableStructure(Protocol):
     def input_matrix(self, t, q, v) -> Array: ...
 
 
+@renamed("sample", "period")
 class NearRigidQP(Controller):
     """Torques u, tension changes and free accelerations that give wanted accelerations now:
 
@@ -66,7 +68,7 @@ class NearRigidQP(Controller):
       independent ones), or, with `point` (a body and a point of it), of that point [m];
     - `least_strain`: lower bound;
     - `K_p` [1/s^2], `K_d` [1/s]: feedback, `y_d'' = P'' + K_p (P - y) + K_d (P' - y')`;
-    - `sample` [s]: period of a sampled controller; None: in every stage.
+    - `period` [s]: time between the samples of a sampled controller; None: in every stage.
 
     Where reference accelerations jump, a controller in every stage takes their mean, which an
     integrator with a knot at the end of one step and the start of the next sees as the jump."""
@@ -78,7 +80,7 @@ class NearRigidQP(Controller):
     point: tuple[str, tuple[float, float, float]] | None = eqx.field(static=True, default=None)
     K_p: Float[Array, "..."] = float_field(default=0.0)
     K_d: Float[Array, "..."] = float_field(default=0.0)
-    sample: float | None = eqx.field(static=True, default=None)
+    period: float | None = eqx.field(static=True, default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
     may_fail: ClassVar[bool] = True
 
     def __check_init__(self):
@@ -89,10 +91,6 @@ class NearRigidQP(Controller):
             require(name in names, "followed", repr(name), "some of " + ", ".join(names))
         require_positive("K_p", self.K_p, zero_allowed=True)
         require_positive("K_d", self.K_d, zero_allowed=True)
-
-    @property
-    def period(self):
-        return self.sample
 
     def prepare(self):
         return eqx.tree_at(lambda c: c.machine, self, self.machine.prepare())
@@ -142,7 +140,7 @@ class NearRigidQP(Controller):
 
     def _wanted(self, t, at: Reduced, q, v):
         after = self.reference(t + _KNOT)[2]
-        if self.sample is None:
+        if self.period is None:
             before = self.reference(jnp.maximum(t - _KNOT, 0.0))[2]
             after = 0.5 * (after + before)
         position, rate, _ = self.reference(t)

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require, require_positive, require_shape
 from .._fields import setting_field
+from .._moved import renamed
 from .._precision import float_field
 from ..mechanics import Controller
 from ..mechanics.motion import reference_field, require_position
@@ -22,11 +23,12 @@ def _indices(indices, name: str = "coordinates") -> tuple[int, ...]:
     return tuple(int(i) for i in given)
 
 
+@renamed("sample", "period")
 class PID(Controller):
     """`u = bias + K_p e + K_i integral(e) + K_d e'` with e = reference - q of the chosen
     coordinates, one per input.
 
-    Sampled every `sample` seconds; the memory is the integral. `coordinates`: indices into q;
+    Sampled every `period` seconds; the memory is the integral. `coordinates`: indices into q;
     `velocities`: those of their rates in v where they differ, behind quaternions.
     """
 
@@ -34,7 +36,7 @@ class PID(Controller):
     coordinates: tuple[int, ...] = eqx.field(  # pyright: ignore[reportGeneralTypeIssues]
         static=True, converter=lambda x: _indices(x)
     )
-    sample: float = setting_field()
+    period: float = setting_field()  # pyright: ignore[reportIncompatibleVariableOverride]
     K_p: Float[Array, "..."] = float_field(default=0.0)
     K_i: Float[Array, "..."] = float_field(default=0.0)
     K_d: Float[Array, "..."] = float_field(default=0.0)
@@ -59,10 +61,6 @@ class PID(Controller):
             require_shape(name, getattr(self, name), (), (n,))
         require_position("reference", self.reference, (), (n,))
 
-    @property
-    def period(self):
-        return self.sample
-
     def init(self, state):
         return jnp.zeros(len(self.coordinates), state.q.dtype)
 
@@ -72,4 +70,4 @@ class PID(Controller):
         wanted, wanted_rate, _ = self.reference(t)
         error, error_rate = wanted - state.q[index], wanted_rate - state.v[rates]
         u = self.bias + self.K_p * error + self.K_i * memory + self.K_d * error_rate
-        return u, memory + self.sample * error
+        return u, memory + self.period * error

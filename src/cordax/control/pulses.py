@@ -5,19 +5,21 @@ from jaxtyping import Array, Float
 
 from .._checks import require_axes, require_shape, require_values
 from .._fields import setting_field
+from .._moved import renamed
 from .._precision import float_field
 from ..mechanics import Controller
 
 
+@renamed("step", "period")
 class Pulses(Controller):
     """`base` plus k rectangular pulses of `inputs` (k, n_u) between the `times` (k, 2) [s].
 
-    Held over steps of `step` seconds, the simulation's dt: a pulse acts in the steps whose middle
+    Held over steps of `period` seconds, the simulation's dt: a pulse acts in the steps whose middle
     lies in it, so that edges on the grid of steps are exact. `base`: the constant inputs (n_u,)."""
 
     times: Float[Array, "k 2"] = float_field()
     inputs: Float[Array, "k n_u"] = float_field()
-    step: float = setting_field()
+    period: float = setting_field()  # pyright: ignore[reportIncompatibleVariableOverride]
     base: Float[Array, " n_u"] = float_field(default=0.0)
 
     def __check_init__(self):
@@ -28,11 +30,7 @@ class Pulses(Controller):
         expected = "each pulse to end after it begins"
         require_values("times", lambda t: t[:, 1] > t[:, 0], self.times, expected=expected)
 
-    @property
-    def period(self):
-        return self.step
-
     def __call__(self, t, state, memory):
-        middle = t + 0.5 * self.step
+        middle = t + 0.5 * self.period
         on = (middle > self.times[:, 0]) & (middle < self.times[:, 1])
         return self.base + jnp.sum(jnp.where(on[:, None], self.inputs, 0.0), axis=0), memory

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require, require_positive, require_rotation
 from .._fields import part_field, setting_field
+from .._moved import renamed
 from .._precision import float_field
 from .._results import Code, code_unless
 from ..mechanics import Controller, State
@@ -32,6 +33,7 @@ class OnCables(Protocol):
     ) -> tuple[Array, Array, Array, Array]: ...
 
 
+@renamed("sample", "period")
 class TaskSpaceControl(Controller):
     """Winch torques that make the centre of mass of a platform follow a `path`, a `Reference` of
     (3,) [m], and keep its axes at `rotation` (3, 3), those of the machine by default:
@@ -42,8 +44,8 @@ class TaskSpaceControl(Controller):
         torque = J l''/r - r T + friction l'/r
 
     For machines with `Winches` whose exits own no coordinates; elastic cables are taken as rigid.
-    Gains K_p [1/s^2] and K_d [1/s]; `sample` [s] is the sampling period, None for control in every
-    stage. With `BoundedTension` a run in which no tensions suffice ends with `qp_infeasible`."""
+    Gains K_p [1/s^2] and K_d [1/s]; `period` [s] is the time between samples, None for control in
+    every stage. With `BoundedTension` a run in which no tensions suffice ends with `qp_infeasible`."""
 
     machine: OnCables = part_field()
     path: Reference = reference_field()
@@ -51,7 +53,7 @@ class TaskSpaceControl(Controller):
     K_p: Float[Array, ""] = float_field(default=100.0)
     K_d: Float[Array, ""] = float_field(default=20.0)
     distribution: TensionDistribution = part_field(default_factory=MeanTension)
-    sample: float | None = setting_field(default=None)
+    period: float | None = setting_field(default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __check_init__(self):
         require_positive("K_p", self.K_p, zero_allowed=True)
@@ -66,10 +68,6 @@ class TaskSpaceControl(Controller):
     @property
     def may_fail(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.distribution.may_fail
-
-    @property
-    def period(self):
-        return self.sample
 
     def __call__(self, t, state, memory):
         tension, rate, acceleration = self._wanted(t, state)

@@ -43,7 +43,7 @@ class RobotFile(NamedTuple):
         """The constant inputs, with pulses on top where there are any."""
         if len(self.pulses) == 0:
             return self.inputs
-        return Pulses(self.pulse_times, self.pulses, step=self.dt, base=self.inputs)
+        return Pulses(self.pulse_times, self.pulses, period=self.dt, base=self.inputs)
 
     @property
     def method(self) -> Integrator:

@@ -22,10 +22,8 @@ class Controller(eqx.Module):
     step."""
 
     may_fail: ClassVar[bool] = False
-
-    @property
-    def period(self) -> float | None:
-        return None
+    # not annotated: it would come first among the fields of classes that have it as one
+    period = None
 
     def prepare(self) -> "Controller":
         """An equal controller that has computed once what does not change along a run; called
