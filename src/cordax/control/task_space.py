@@ -45,7 +45,7 @@ class TaskSpaceControl(Controller):
 
     For machines with `Winches` whose exits own no coordinates; elastic cables are taken as rigid.
     Gains K_p [1/s^2] and K_d [1/s]; `period` [s] is the time between samples, None for control in
-    every stage. With `BoundedTension` a run without sufficient tensions ends with `qp_infeasible`."""
+    every stage. With `BoundedTension` a run that lacks tensions ends with `qp_infeasible`."""
 
     machine: OnCables = part_field()
     path: Reference = reference_field()

@@ -1,7 +1,9 @@
-"""Runs of any step and length with one compiled function per scheme and rod.
+"""Runs of any step, stride and length with one compiled function per scheme and rod.
 
-`simulate` compiles for each number of stored steps; a study over many steps would compile for each.
-Here the number of steps, like every other number, is data.
+A loop of its own, not `simulate`, for three reasons: the study stores every n-th step for a dozen
+different n and a dozen schemes, each of which `save_every` would compile; it runs the strain as
+printed, which a `SplineRod` refuses; and its timings compare bare schemes, so that a run must end
+where the rod has left the machine and compute nothing but states.
 """
 
 import time
