@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +18,8 @@ from .whole_runs import integrate_whole
 CAPACITY = 2048
 #: the same under a transformation: steps that reverse mode keeps the state of, and rows of a batch
 REVERSE_STEPS, ROWS = 2048, 32768
+#: runs that are remembered in the form that is compiled
+_REMEMBERED = 8
 
 
 def advance(run: Run, state, memory, status, t0, dt, n_saves, progress, *, joined=False):
@@ -27,13 +28,17 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress, *, joine
     itself never calls back. `joined`: constraints are new."""
     given = state, memory, status
     time, step = (np.asarray(x, state.q.dtype) for x in (t0, dt))
-    static, arrays = split(run)
-    seen = Transformed.of((arrays, given))
-    if run.integrator.whole_runs or seen is None:
+    if run.integrator.whole_runs:
         return _whole(run, given, time, step, n_saves, joined)
-    reverse = seen.reverse and run.adjoint != "forward"
-    static = static._replace(traced=seen.any, reverse=reverse)
-    capacity = _capacity(run, seen) if seen.any else CAPACITY
+    static, arrays = _split_known(run)
+    seen = Transformed.of(given if static.known else (arrays, given))
+    if seen is None:
+        return _whole(run, given, time, step, n_saves, joined)
+    capacity = CAPACITY
+    if seen.any:
+        reverse = seen.reverse and run.adjoint != "forward"
+        static = Static(*static.key[:3], traced=True, reverse=reverse)
+        capacity = _capacity(run, seen)
     found = _in_pieces(run, static, arrays, given, time, step, n_saves, capacity, progress, joined)
     if found is not None:
         return found
@@ -100,28 +105,37 @@ def batch_capacity(members: int) -> int:
     return min(CAPACITY, max(ROWS // members, 32))
 
 
-class Static(NamedTuple):
-    """What of a run is no array, and where its arrays go: `which[i]` is the number of the array
-    that is leaf i, -1 for those in `others`. Arrays that occur more than once (a controller holds
-    the machine) are one: what is computed from both is then computed once."""
+class Static:
+    """What of a run, or of another tree, is no array, and where its arrays go: `which[i]` is the
+    number of the array that is leaf i, -1 for those in `others`. Arrays that occur more than once
+    (a controller holds the machine) are one: what is computed from both is then computed once.
 
-    structure: jax.tree_util.PyTreeDef
-    which: tuple[int, ...]
-    others: tuple
-    traced: bool = True
-    reverse: bool = False
+    `traced`: whether a transformation may hide numbers; `reverse`: whether reverse mode is one;
+    `known`: not `traced`, and found so. Hashed once: `jax.jit` asks at every call."""
+
+    def __init__(self, structure, which, others, *, traced=True, reverse=False):
+        self.key = structure, which, others, traced, reverse
+        self.traced, self.reverse, self.known = traced, reverse, not traced
+        self._hash = hash(self.key)
+
+    def __hash__(self):
+        return self._hash
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, Static) and self.key == other.key)
 
     def put(self, arrays):
         """The tree with its arrays."""
-        leaves = [x if k < 0 else arrays[k] for k, x in zip(self.which, self.others, strict=True)]
-        return jax.tree.unflatten(self.structure, leaves)
+        structure, which, others, *_ = self.key
+        leaves = [x if k < 0 else arrays[k] for k, x in zip(which, others, strict=True)]
+        return jax.tree.unflatten(structure, leaves)
 
     def run(self, arrays) -> Run:
         run = self.put(arrays)
         return run if self.traced else dataclasses.replace(run, traced=False)
 
 
-def split(tree) -> tuple[Static, list]:
+def split(tree, *, traced: bool = True) -> tuple[Static, list]:
     """A run, or another tree, as what `jax.jit` takes for static, and its arrays."""
     leaves, structure = jax.tree.flatten(tree)
     arrays, number, which, others = [], {}, [], []
@@ -135,7 +149,24 @@ def split(tree) -> tuple[Static, list]:
         else:
             which.append(-1)
             others.append(x)
-    return Static(structure, tuple(which), tuple(others)), arrays
+    return Static(structure, tuple(which), tuple(others), traced=traced), arrays
+
+
+_splits: dict[int, tuple[Run, Static, list]] = {}
+
+
+def _split_known(run: Run) -> tuple[Static, list]:
+    """`split`, remembered for runs whose numbers are known: `prepare` hands out the same again."""
+    found = _splits.get(id(run))
+    if found is None or found[0] is not run:
+        static, arrays = split(run)
+        if _any_traced(arrays):
+            return static, arrays
+        found = run, Static(*static.key[:3], traced=False), arrays
+        _splits[id(run)] = found
+        for old in list(_splits)[:-_REMEMBERED]:
+            _splits.pop(old, None)
+    return found[1:]
 
 
 # `jax.jit` on the bare arrays of a run: calling `eqx.filter_jit` takes as long as many a run.
