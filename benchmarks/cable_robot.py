@@ -47,7 +47,7 @@ def plate(model: str, mass=MASS, points=POINTS) -> CableRobot:
 
 
 def push(dt: float) -> Pulses:
-    return Pulses([PUSH_TIMES], [[*PUSH, 0.0, 0.0, 0.0]], step=dt)
+    return Pulses([PUSH_TIMES], [[*PUSH, 0.0, 0.0, 0.0]], period=dt)
 
 
 def run(model: str, dt: float, duration: float = 10.0, **options):
@@ -106,7 +106,7 @@ def paper() -> dict:
 def batch(members: int = 1024, dt: float = 1e-2) -> dict:
     """Plates of different masses, pushed at once, for 1 s."""
     masses = np.linspace(4.0, 9.0, members)
-    pulse = Pulses([(0.0, 0.01)], [[*PUSH, 0.0, 0.0, 0.0]], step=dt)
+    pulse = Pulses([(0.0, 0.01)], [[*PUSH, 0.0, 0.0, 0.0]], period=dt)
 
     def build(mass):
         robot = plate("model_1", mass)
@@ -129,7 +129,7 @@ def batch(members: int = 1024, dt: float = 1e-2) -> dict:
 def gradient(dt: float = 1e-2) -> dict:
     """Of the squared distance of the final pose from a wanted one over 1 s, by mass and by the
     height of the exits; forward mode."""
-    pulse = Pulses([(0.0, 0.01)], [[*PUSH, 0.0, 0.0, 0.0]], step=dt)
+    pulse = Pulses([(0.0, 0.01)], [[*PUSH, 0.0, 0.0, 0.0]], period=dt)
 
     def loss(parameters):
         robot = plate("model_1", parameters[0], POINTS + parameters[1] * jnp.array([0.0, 0.0, 1.0]))
