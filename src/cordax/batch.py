@@ -142,7 +142,7 @@ def _counted(build, piece, options, chunk: int):
         return None
     t0, dt, save_every, own = times
     n_saves = stored_count(t0, dt, own if duration is None else duration, save_every)
-    capacity = batch_capacity(chunk)
+    capacity = batch_capacity(chunk, save_every)
 
     def run(piece) -> Trajectory:
         carry, parts, counts = _start_rows(*given, piece), [], []

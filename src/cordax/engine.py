@@ -16,8 +16,9 @@ from .whole_runs import integrate_whole
 
 #: stored instants of a compiled piece: the number of pieces, and of instants in the last, is data
 CAPACITY = 2048
-#: the same under a transformation: steps that reverse mode keeps the state of, and rows of a batch
-REVERSE_STEPS, ROWS = 2048, 32768
+#: the same under a transformation: steps that reverse mode keeps the state of, and steps of all
+#: members of a batch
+REVERSE_STEPS, BATCH_STEPS = 2048, 32768
 #: runs that are remembered in the form that is compiled
 _REMEMBERED = 8
 
@@ -96,13 +97,14 @@ def _in_pieces(run: Run, static, arrays, given, time, step, n_saves, capacity, p
 
 def _capacity(run: Run, seen: Transformed) -> int:
     """Stored instants of a piece: few members of a batch may have many."""
-    rows = batch_capacity(seen.members)
-    return max(1, min(rows, REVERSE_STEPS) // run.save_every) if seen.reverse else rows
+    rows = batch_capacity(seen.members, run.save_every)
+    return min(rows, max(1, REVERSE_STEPS // run.save_every)) if seen.reverse else rows
 
 
-def batch_capacity(members: int) -> int:
-    """Stored instants of a piece of so many members."""
-    return min(CAPACITY, max(ROWS // members, 32))
+def batch_capacity(members: int, save_every: int) -> int:
+    """Stored instants of a piece of so many members: few where much is computed for each, since
+    all of them are set to zero first."""
+    return min(CAPACITY, max(BATCH_STEPS // (members * save_every), 8))
 
 
 class Static:
