@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import GeneralisedAlpha, State, simulate
+from cordax import State, simulate
 from cordax.systems import (
     CableRobot,
     NaturalBody,
@@ -76,7 +76,6 @@ def test_gradients_of_a_step():
 
     def after(p):
         rope = scaled(robot, p)
-
         motion = rope.linearise(t, q, speed, u)
         v = motion.implicit_solver(dt)(dt * (motion.f + dt * motion.stiffness(speed)))
         return q[-3:] + dt * (speed + v)[-3:]
@@ -102,14 +101,14 @@ def run():
     n = robot.n_v - 12
     v = state.v.at[n:].set(robot.platform.coordinates(np.zeros(3), np.eye(3), (0.3, 0.2, 0.0))[1])
     return robot, simulate(
-        robot, State(state.q, v), dt=2.5e-4, duration=0.1, integrator=GeneralisedAlpha(rho=1.0)
+        robot, State(state.q, v), dt=2.5e-4, duration=0.1, integrator="rosenbrock_2"
     )
 
 
 def test_energy_of_a_swing(run):
     """What is lost is what dampers take, to second order of the step: 4 % at 1 ms."""
     robot, swing = run
-    assert swing.drift().max() < 1e-9, "of rigidity"
+    assert swing.drift().max() < 1e-6, "of rigidity"
     energy = np.asarray(swing.energy()["total"])
     power = np.asarray(jax.vmap(robot.dissipation)(swing.q, swing.v))
     lost = np.trapezoid(power, swing.t)
