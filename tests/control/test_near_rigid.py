@@ -50,6 +50,16 @@ def test_strut_programmes(data):
         assert np.all(expected >= get("qp_emin") * (1 - 1e-6))
 
 
+def test_slack_cables_leave_no_programme(data):
+    """No torque acts through a slack cable: refused, not answered with numbers."""
+    machine = parts.single_strut(modulus=2e9, viscosity=1e6)
+    wanted, least = data["ss_eps/qp_acc"][0], data["ss_eps/qp_emin"][0]
+    control = NearRigidQP(machine, Pushed(wanted), least, followed=("cross", "strut"))
+    for strain, right in ((0.01, True), (-1e-3, False)):
+        state = machine.state_at((0.1, 0.05), strain)
+        assert bool(programme(control, state.q, state.v)[2]) == right
+
+
 def test_manipulator_programmes_and_equilibrium(data):
     machine = parts.tensegrity_manipulator()
     for i in range(3):
