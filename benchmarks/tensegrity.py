@@ -76,19 +76,18 @@ def manipulator(duration: float = 20.0) -> dict:
 
 
 def batch(n: int = 256) -> dict:
-    machine = single_strut(modulus=50e6)
-    strain = jnp.linspace(0.009, 0.0095, n)
-    starts = jax.vmap(lambda e: machine.state_at((0.0, 0.0), e))(strain)
-    u = np.array([0.1001, 0.1, 0.1])
-    run = lambda: jax.vmap(
-        lambda s: (
-            cordax.simulate(
-                machine, s, duration=0.1, dt=1e-3, save_every=100, control=u, throw=False
-            ).q
-        )
-    )(starts)
-    times = measure.timed(jax.jit(run))
-    return times | {"us_per_member_step": times["run_processor_s"] / n / 100 * 1e6}
+    """By members advanced together; as many evaluations as one machine alone, 0.1 s."""
+    machine, u = single_strut(modulus=50e6), np.array([0.1001, 0.1, 0.1])
+    build = lambda strain: (machine, machine.state_at((0.0, 0.0), strain))
+    strains = jnp.linspace(0.009, 0.0095, n)
+    options = {"duration": 0.1, "dt": 1e-3, "save_every": 100, "control": u, "workers": 1}
+    out = {}
+    for chunk in (1, 16):
+        run = lambda chunk=chunk: cordax.simulate_batch(build, strains, chunk=chunk, **options).q
+        times = measure.timed(run)
+        each = {"us_per_member_step": times["run_processor_s"] / n / 100 * 1e6}
+        out[f"chunk_{chunk}"] = times | each
+    return out
 
 
 def evaluate() -> dict:
