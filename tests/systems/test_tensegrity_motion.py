@@ -61,6 +61,22 @@ def test_variants_agree_with_each_other_and_with_the_reference(tensegrity_data):
         assert np.abs(run.q[:, 0]).max() < 1e-12
 
 
+def test_weightless_strut_follows_the_reference(tensegrity_data):
+    """`fd_g0`, the first second, by the program of the variants."""
+    machine = parts.single_strut("strain", modulus=50e6, gravity=(0.0, 0.0, 0.0))
+    state = machine.state_at((0.0, 0.0), 0.1 / (0.07 * AREA * 50e6))
+    u = jnp.asarray(tensegrity_data["fd_g0/u"])
+    for z, strain in zip(
+        tensegrity_data["fd_g0/z"][1:11], tensegrity_data["fd_g0/eps"][1:11], strict=True
+    ):
+        run = march(machine, state, u, 1e-3, 10, 10)
+        state = cordax.State(run.q[-1], run.v[-1])
+        np.testing.assert_allclose(state.q[:2], z[:2], rtol=0, atol=1e-7)
+        at = machine.instant(0.0, state.q, state.v)
+        np.testing.assert_allclose(machine.cables.state(at).strain, strain, rtol=0, atol=1e-7)
+    assert abs(z[1]) > 1e-4
+
+
 def tilted(data, variant="strain"):
     """`fd_tilt`: the machine, its start and the pulley torques."""
     stiffness, viscosity = data["fd_tilt/par"][11:13]
