@@ -1,13 +1,20 @@
 """Controllers, reference motions and tension distribution."""
 
 from .computed_torque import ComputedTorque
+from .inverse_dynamics import InverseDynamics
 from .near_rigid import NearRigidQP
 from .pid import PID
 from .pulses import Pulses
 from .recorded import RecordedInput
 from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Sinusoid
 from .task_space import TaskSpaceControl
-from .tension import BoundedTension, MeanTension, MinimumTension, TensionDistribution
+from .tension import (
+    BoundedTension,
+    MeanTension,
+    MinimumTension,
+    NullSpaceTension,
+    TensionDistribution,
+)
 
 __all__ = [
     "PID",
@@ -15,9 +22,11 @@ __all__ = [
     "ComputedTorque",
     "Constant",
     "Hermite",
+    "InverseDynamics",
     "MeanTension",
     "MinimumTension",
     "NearRigidQP",
+    "NullSpaceTension",
     "Pulses",
     "Quintic",
     "RaisedCosine",

@@ -4,11 +4,20 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import describe, require_finite, require_positive, require_shape, require_values
+from .._checks import (
+    describe,
+    require,
+    require_finite,
+    require_positive,
+    require_shape,
+    require_values,
+)
+from .._fields import flag_field
 from .._precision import float_field
-from ..math.linalg import matmul, matvec, solve, vecmat
+from ..math.linalg import gram, inverse, matmul, matvec, solve, vecmat
 from ..math.qp import solve_qp
 
 
@@ -59,7 +68,8 @@ class MinimumTension(TensionDistribution):
 
 class BoundedTension(TensionDistribution):
     """The solution closest to tensions `mean` [N] with every tension between `minimum` and
-    `maximum` [N], each one for all or (k,): a quadratic programme. `mean` None: midway.
+    `maximum` [N], each one for all or (k,): a quadratic programme. `mean` None: midway. With
+    `pulls` False for inputs that may push too: bounds of any sign.
 
     NaN where no tensions within the bounds produce `tau`: a simulation then stops with
     `qp_infeasible`."""
@@ -68,11 +78,15 @@ class BoundedTension(TensionDistribution):
     minimum: Float[Array, "..."] = float_field()
     maximum: Float[Array, "..."] = float_field()
     mean: Float[Array, "..."] | None = float_field(default=None)
+    pulls: bool = flag_field(default=True)
 
     def __check_init__(self):
-        require_positive("minimum", self.minimum, zero_allowed=True)
+        if self.pulls:
+            require_positive("minimum", self.minimum, zero_allowed=True)
+        require_finite("minimum", self.minimum)
         require_finite("maximum", self.maximum)
-        given = {name: x for name, x in vars(self).items() if x is not None}
+        given = {"minimum": self.minimum, "maximum": self.maximum, "mean": self.mean}
+        given = {name: x for name, x in given.items() if x is not None}
         n = max((x.shape[0] for x in given.values() if x.ndim == 1), default=1)
         for name, x in given.items():
             require_shape(name, x, (), (n,))
@@ -82,13 +96,49 @@ class BoundedTension(TensionDistribution):
 
     def __call__(self, W, tau):
         k = W.shape[1]
-        mean = 0.5 * (self.minimum + self.maximum) if self.mean is None else self.mean
-        for name, x in (("minimum", self.minimum), ("maximum", self.maximum), ("mean", mean)):
-            require_shape(name, x, (), (k,))
-        wish = jnp.broadcast_to(mean, (k,)).astype(W.dtype)
+        wish = jnp.broadcast_to(self._wish(k), (k,)).astype(W.dtype)
         eye = jnp.eye(k, dtype=W.dtype)
         found = solve_qp(eye, -wish, W, tau, self.minimum, self.maximum)
         return jnp.where(found.solved, found.x, jnp.nan)
+
+    def _wish(self, k: int):
+        """Tensions to be near to, of `k` tendons."""
+        mean = 0.5 * (self.minimum + self.maximum) if self.mean is None else self.mean
+        for name, x in (("minimum", self.minimum), ("maximum", self.maximum), ("mean", mean)):
+            require_shape(name, x, (), (k,))
+        return mean
+
+
+class NullSpaceTension(BoundedTension):
+    """The same tensions from a smaller programme: `T = T_0 + N z` with the least T_0 that produces
+    tau and W N = 0, optimised for z alone, `minimum <= T_0 + N z <= maximum`. For W of full rank
+    with more columns than rows."""
+
+    def __call__(self, W, tau):
+        n, k = W.shape
+        require(k > n, "W", f"{n} rows and {k} columns", "more columns than rows")
+        wish = jnp.broadcast_to(self._wish(k), (k,)).astype(W.dtype)
+        start, N = _least_norm(W, tau), null_space(W)
+        low, high = self.minimum - start, self.maximum - start
+        found = solve_qp(gram(N, N), vecmat(start - wish, N), lower=low, upper=high, C=N)
+        return jnp.where(found.solved, start + matvec(N, found.x), jnp.nan)
+
+
+def null_space(W) -> Float[Array, "k d"]:
+    """Columns N with `W N = 0` of a matrix W (n, k) of full rank, k > n: columns of W that are far
+    from each other are solved for, the others are free. Differentiable where that choice does not
+    change."""
+    n, k = W.shape
+    left, chosen = lax.stop_gradient(W), jnp.zeros(k, bool)
+    for _ in range(n):
+        size = jnp.where(chosen, -1.0, jnp.sum(left * left, axis=0))
+        j = jnp.argmax(size)
+        column = left[:, j] / jnp.sqrt(size[j])
+        left = left - column[:, None] * vecmat(column, left)
+        chosen = chosen | (jnp.arange(k) == j)
+    order = jnp.argsort(~chosen)  # those solved for first
+    rows = -matmul(inverse(W[:, order[:n]]), W[:, order[n:]])
+    return jnp.concatenate([rows, jnp.eye(k - n, dtype=W.dtype)])[jnp.argsort(order)]
 
 
 def _least_norm(W, tau):

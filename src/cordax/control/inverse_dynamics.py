@@ -1,0 +1,111 @@
+"""Inverse dynamics of machines with more inputs than degrees of freedom."""
+
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import require, require_positive
+from .._fields import part_field, setting_field
+from .._precision import float_field
+from .._results import Code, code_unless
+from ..formulations import reduce
+from ..formulations.independent import columns
+from ..math.linalg import gram, matvec
+from ..mechanics import Controller, State
+from ..mechanics.motion import reference_field
+from .references import Reference
+from .tension import TensionDistribution
+
+
+class Driven(Protocol):
+    """What the controller must know of its machine, besides its being a System: which coordinates
+    move freely, all where there are no loops, and what its inputs do."""
+
+    @property
+    def independent(self) -> tuple[str, ...]: ...
+    @property
+    def coordinate_names(self) -> tuple[str, ...]: ...
+    @property
+    def velocity_names(self) -> tuple[str, ...]: ...
+    @property
+    def n_constraints(self) -> int: ...
+    @property
+    def n_u(self) -> int: ...
+    def prepare(self) -> Any: ...
+    def equations(self, t, q, v, u) -> tuple: ...
+    def input_matrix(self, t, q, v) -> Array: ...
+
+
+def freely_moving(machine: Driven) -> tuple[str, ...]:
+    """Names of the coordinates that a motion is given by."""
+    return machine.independent if machine.n_constraints else machine.velocity_names
+
+
+def needed(machine: Driven, t, state: State, acceleration):
+    """`B` (d, n_u) and `tau` (d,) with which `B u = tau` gives the freely moving coordinates an
+    acceleration (d,) at this state: `B = G^T (input matrix)`, `tau = M~ y'' - f~`."""
+    q, v = state.q, state.v
+    B, idle = machine.input_matrix(t, q, v), jnp.zeros(machine.n_u, q.dtype)
+    if not machine.n_constraints:
+        M, f, _ = machine.equations(t, q, v, idle)
+        return B, matvec(M, acceleration) - f
+    at = reduce(machine, t, q, v, idle, machine.independent)  # pyright: ignore
+    return gram(at.G, B), matvec(at.mass, acceleration) - at.force
+
+
+class InverseDynamics(Controller):
+    """Inputs that make a machine with at least as many of them as degrees of freedom follow
+    `reference`, the motion (d,) of its freely moving coordinates:
+
+        B u = M~ y'' - f~        y'' = P'' + K_d (P' - y') + K_p (P - y)
+
+    u by `distribution`: `BoundedTension` (the thesis' direct programme, in u), `NullSpaceTension`
+    (in the null space of B), `MeanTension`... For any `Mechanism`; loops need `independent`. Gains
+    K_p [1/s^2] and K_d [1/s]; `sample` [s] is the sampling period, None for control in every
+    stage."""
+
+    machine: Driven = part_field()
+    reference: Reference = reference_field()
+    distribution: TensionDistribution = part_field()
+    K_p: Float[Array, "..."] = float_field(default=0.0)
+    K_d: Float[Array, "..."] = float_field(default=0.0)
+    sample: float | None = setting_field(default=None)
+
+    def __check_init__(self):
+        require_positive("K_p", self.K_p, zero_allowed=True)
+        require_positive("K_d", self.K_d, zero_allowed=True)
+        n, k = len(freely_moving(self.machine)), self.machine.n_u
+        require(k >= n, "machine", f"{k} inputs", f"{n} or more, its degrees of freedom")
+
+    @property
+    def may_fail(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.distribution.may_fail
+
+    @property
+    def period(self):
+        return self.sample
+
+    def prepare(self):
+        return eqx.tree_at(lambda c: c.machine, self, self.machine.prepare())
+
+    def __call__(self, t, state, memory):
+        u = self.inputs(t, state)
+        if not self.may_fail:
+            return u, memory
+        return u, memory, code_unless(jnp.all(jnp.isfinite(u)), Code.QP_INFEASIBLE)
+
+    def inputs(self, t, state: State) -> Float[Array, " n_u"]:
+        """What the controller asks for."""
+        names = freely_moving(self.machine)
+        place = np.array([self.machine.coordinate_names.index(name) for name in names])
+        chosen, _ = columns(self.machine, names)  # pyright: ignore
+        position, rate, acceleration = self.reference(t)
+        wanted = (
+            acceleration
+            + self.K_d * (rate - state.v[chosen])
+            + self.K_p * (position - state.q[place])
+        )
+        return self.distribution(*needed(self.machine, t, state, wanted))
