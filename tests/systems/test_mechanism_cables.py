@@ -185,3 +185,22 @@ def test_guide_inside_a_pulley_is_refused():
     rising = cordax.State(start.q, jnp.array([2.0]))
     with pytest.raises(cordax.SimulationError, match="model is valid"):
         cordax.simulate(machine, rising, duration=0.2, dt=1e-3)
+
+
+def test_lengths_of_ways_and_one_coefficient_of_friction():
+    """Over a quarter of a pulley; a coefficient for all guides stays one number to be fitted."""
+    bob = parts.Body("bob", parts.Prismatic("z"), at=(1.1, 0, -2.0), solids=parts.cube(0.1, mass=1))
+    way = [
+        parts.Eyelet("world", (0.0, 0.0, 0.1)),
+        parts.Pulley("world", (1.0, 0.0, 0.0), 0.1, axis=(0, 1, 0)),
+        parts.Eyelet("bob"),
+    ]
+    rope = lambda friction: parts.CableSet(
+        [way], parts.StrainLaw(1e4), 3.0, friction=friction, name="rope"
+    )
+    machine = parts.Mechanism([bob], elements=[rope(0.3)])
+    lengths = machine.cable_lengths()
+    np.testing.assert_allclose(lengths["rope"], [1.0 + 0.05 * np.pi + 2.0], rtol=1e-12)
+    assert machine.elements[0].friction.shape == ()
+    with pytest.raises(ValueError, match=r"friction: got .*\(3,\)"):
+        rope([0.1, 0.2, 0.3])
