@@ -29,10 +29,10 @@ class GeneralisedAlpha(Integrator):
     derivative is that of the implicit function. Inputs are evaluated at the end of the step.
 
     `corrections`, if given: so many of Newton's corrections in every step instead, each with a
-    linearisation of its own. One keeps order 2 at little more than half of the work; constraints
-    are then left with an error far below that of the step, but above round-off. A step in which
-    one more correction would be longer than half of the last ends the run like one that Newton's
-    method does not solve. The derivative is that of the corrections."""
+    linearisation of its own. One keeps order 2; constraints are then left with an error far below
+    that of the step, but above round-off. A step in which one more correction would be longer than
+    half of the last ends the run like one that Newton's method does not solve. The derivative is
+    that of the corrections."""
 
     rho: Float[Array, ""] = float_field(default=0.5)
     tolerance: float = setting_field(default=1e-10)
