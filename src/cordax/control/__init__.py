@@ -6,7 +6,7 @@ from .near_rigid import NearRigidQP
 from .pid import PID
 from .pulses import Pulses
 from .recorded import RecordedInput
-from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Sinusoid
+from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Shaped, Sinusoid
 from .task_space import TaskSpaceControl
 from .tension import (
     BoundedTension,
@@ -32,6 +32,7 @@ __all__ = [
     "RaisedCosine",
     "RecordedInput",
     "Reference",
+    "Shaped",
     "Sinusoid",
     "TaskSpaceControl",
     "TensionDistribution",

@@ -67,6 +67,30 @@ class Quintic(Reference):
         return self.start + jnp.sum(shares * self.moves, axis=0)
 
 
+class Shaped(Reference):
+    """A `motion` of (n,) plus corrections between two `times` (2,) [s] that vanish there with two
+    derivatives: `bumps` (k, n), in the motion's unit, of `(4 x (1 - x))^3 cos(j pi x)`, j from 0.
+    What is optimised when a path may leave the usual one on its way."""
+
+    motion: Reference
+    times: Float[Array, " 2"] = float_field()
+    bumps: Float[Array, "k ..."] = float_field()
+
+    def __check_init__(self):
+        require(isinstance(self.motion, Reference), "motion", self.motion, "a Reference")
+        require_shape("times", self.times, (2,))
+        require_values("times", lambda t: t[1:] > t[:-1], self.times, expected="increasing times")
+        like = self.motion.position(0.0).shape
+        require_shape("bumps", self.bumps, (self.bumps.shape[0], *like))
+
+    def position(self, t):
+        begin, end = self.times
+        x = jnp.clip((t - begin) / (end - begin), 0.0, 1.0)
+        waves = (4.0 * x * (1.0 - x)) ** 3 * jnp.cos(jnp.pi * jnp.arange(self.bumps.shape[0]) * x)
+        shares = waves.reshape(-1, *[1] * (self.bumps.ndim - 1))
+        return self.motion.position(t) + jnp.sum(shares * self.bumps, axis=0)
+
+
 class Hermite(Reference):
     """Cubic Hermite interpolation of `values`, shape (k, ...), and `slopes`, like them [per s], at
     increasing `times` (k,) [s]; at rest at the first and last value outside of them."""

@@ -16,9 +16,9 @@ from ...mechanics.motion import Reference
 from .natural import place
 
 
-class WinchReference(Reference):
-    """Drum angles (n,) [rad] that would hold the platform's origin on a path: inverse kinematics in
-    time, of an exit whose own coordinates follow the platform."""
+class LengthReference(Reference):
+    """Lengths (n,) [m] of unstretched cables that would hold the platform's origin on a path:
+    inverse kinematics in time, of an exit whose own coordinates follow the platform."""
 
     robot: Any
     path: Reference
@@ -28,8 +28,15 @@ class WinchReference(Reference):
 
     def position(self, t):
         turned = matmul(self.rotation, rotations.exponential_matrix(self.turn.position(t)))
-        L = lengths(self.robot, self.path.position(t), turned, t) - self.stretch
-        return (L - self.robot.drives.zero_length) / self.robot.drives.radius
+        return lengths(self.robot, self.path.position(t), turned, t) - self.stretch
+
+
+class WinchReference(LengthReference):
+    """The drum angles (n,) [rad] that belong to these lengths."""
+
+    def position(self, t):
+        drums = self.robot.drives
+        return (super().position(t) - drums.zero_length) / drums.radius
 
 
 @eqx.filter_jit

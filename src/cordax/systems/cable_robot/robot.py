@@ -399,12 +399,20 @@ class CableRobot(System):
         return kinematics.inverse_dynamics(self, t, q, v, acceleration, angular_acceleration)
 
     def winch_reference(self, path, rotation=None, turn=None, tension=None) -> Reference:
-        """Drum angles (n,) in time that would hold the platform's origin on a path, a `Reference`
+        """Drum angles (n,) in time that would hold the platform's origin on a path; for
+        `ServoWinches` and `cordax.control.PID`. Arguments as in `length_reference`."""
+        return kinematics.WinchReference(self, *self._reference(path, rotation, turn, tension))
+
+    def length_reference(self, path, rotation=None, turn=None, tension=None) -> Reference:
+        """Lengths (n,) [m] in time that would hold the platform's origin on a path, a `Reference`
         of (3,) [m], with axes `rotation` (3, 3) that turn about themselves by a rotation vector
-        `turn`, a `Reference` of (3,) [rad], if given; for `ServoWinches` and `cordax.control.PID`.
+        `turn`, a `Reference` of (3,) [rad], if given; for `ProgrammedLengths`.
 
         Elastic cables are stretched by a constant `tension` (n,) [N], by default the static one
         where the path begins."""
+        return kinematics.LengthReference(self, *self._reference(path, rotation, turn, tension))
+
+    def _reference(self, path, rotation, turn, tension):
         rotation = self.rotation if rotation is None else as_float_array(rotation)
         path, turn = as_reference(path), as_reference(jnp.zeros(3) if turn is None else turn)
         if tension is None and not self.cables.rigid:
@@ -412,7 +420,7 @@ class CableRobot(System):
             tension = self.static_tensions(q)
         tension = jnp.zeros(self.n_cables) if tension is None else as_float_array(tension)
         stretch = jnp.broadcast_to(self.cables.stretch(tension), (self.n_cables,))
-        return kinematics.WinchReference(self, path, rotation, turn, stretch)
+        return path, rotation, turn, stretch
 
     # --- what people look at
     def outputs(self, t, q, v, u, multipliers):
