@@ -1,5 +1,6 @@
 """Rope robots without axial waves: the same equations as the dense reduction, in O(s)."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,7 +49,7 @@ def slack():
     start = AxialRopes(robot).project(State(s.q0, s.v0))
 
     def run(scale, duration=5.0):
-        model = AxialRopes(robot_of("paper2_s6", EA=scale * 4.0e4))
+        model = AxialRopes(eqx.tree_at(lambda r: r.EA, robot, scale * robot.EA))
         return simulate(
             model,
             start,
