@@ -87,7 +87,7 @@ def reproduce_tensegrity(
 ) -> int:
     """Repeat the tensegrity thesis' experiments and judge its claims from what is measured.
 
-    Takes about five minutes, half of it for compiling; less the second time.
+    Takes about six minutes of one core, half of it for compiling; less the second time.
 
     Args:
         output: folder for the figures and films.
