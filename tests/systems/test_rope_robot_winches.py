@@ -267,6 +267,27 @@ def test_torques_that_hold_a_state_hold_it():
     np.testing.assert_allclose(a, 0.0, atol=1e-6)
 
 
+def test_gradients_of_a_step_by_torques_and_drums():
+    q, v, _ = somewhere(two())
+
+    def step(x):
+        """Velocity change of a linearly implicit step."""
+        drive = drums([3.2, 3.1], rotor_inertia=0.02 * x[1])
+        machine = WinchedRopes(two().ropes, drive, reserve=5.0)
+        u = jnp.concatenate([jnp.zeros(3), x[0] * jnp.array([1.0, 0.5])])
+        motion, h = machine.linearise(0.0, q, 0.3 * v, u), jnp.asarray(5e-3)
+        J = machine.constraint_terms(0.0, q, v).jacobian
+        impulse = h * (motion.f + h * motion.stiffness(0.3 * v))
+        return motion.constrained_solver(J, h)(impulse, jnp.zeros(4))[0]
+
+    x, h, f = jnp.array([0.3, 1.0]), 1e-4, jax.jit(step)
+    central = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(2)]
+    forward, reverse = (jax.jit(mode(step))(x) for mode in (jax.jacfwd, jax.jacrev))
+    scale = np.abs(forward).max()
+    np.testing.assert_allclose(forward, np.stack(central, axis=1), atol=1e-6 * scale)
+    np.testing.assert_allclose(reverse, forward, atol=1e-10 * scale)
+
+
 def test_limits_and_bad_input():
     with pytest.raises(ValueError, match="first gap"):
         simulate(two(drums([2.52, 3.0])), dt=1e-3, duration=1e-3)  # 0.5 m is half of a segment
