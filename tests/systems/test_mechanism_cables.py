@@ -36,6 +36,11 @@ def test_belt_round_two_pulleys():
         np.testing.assert_allclose(state.wrap, [wrap1, wrap2], rtol=1e-12)
         total = 5.0 + straight + r1 * wrap1 + r2 * wrap2
         np.testing.assert_allclose(jnp.sum(state.parts), total, rtol=1e-12)
+        # as drawn: arcs of eight chords
+        line = np.asarray(parts.Route(guides(clockwise)).line([WORLD] * 4))
+        chords = 16 * (r1 * np.sin(wrap1 / 16) + r2 * np.sin(wrap2 / 16))
+        drawn = np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
+        np.testing.assert_allclose(drawn, 5.0 + straight + chords, rtol=1e-12)
 
 
 def hoist(mu, angle_turns, slip_width=1e-3):
@@ -204,3 +209,11 @@ def test_lengths_of_ways_and_one_coefficient_of_friction():
     assert machine.elements[0].friction.shape == ()
     with pytest.raises(ValueError, match=r"friction: got .*\(3,\)"):
         rope([0.1, 0.2, 0.3])
+
+
+def test_cables_are_drawn_where_they_run():
+    scene = hoist(0.3, 0).geometry(0.0, jnp.array([-0.1, 0.0]))
+    (line,) = np.asarray(scene.lines["cable"])
+    np.testing.assert_allclose(line[0], [-0.1, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(line[-1], [0.1, 0, -0.1], atol=1e-12)
+    np.testing.assert_allclose(line[5], [0, 0, 1.1], atol=1e-2)  # over the top of the pulley

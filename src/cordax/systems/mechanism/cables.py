@@ -250,6 +250,22 @@ class CableSet(Element):
         }
 
 
+def drawn(tree: Tree, loops: Sequence[Loop], elements: Sequence[Element], R, p) -> list:
+    """Cables over guides as lines (n, m, 3) [m], one array for each kind of way, with the ground as
+    last pose of (N + 1, 3, 3), (N + 1, 3)."""
+    line = jax.vmap(lambda route, R, p: route.line(frames(R, p)))
+    found = []
+    for element in elements:
+        if isinstance(element, CableSet):
+            index = element._indices(tree)[0]
+            found.append(line(element.routes, R[index], p[index]))
+    for loop in loops:
+        if isinstance(loop, RigidCable):
+            index = np.array([tree.body(name) for name in loop.bodies])
+            found.append(Route(loop.guides).line(frames(R[index], p[index]))[None])
+    return found
+
+
 class Reach(NamedTuple):
     """Of cables over guides of one kind: names of the `bodies` of their guides, and `squares`
     (n, k) [m^2], positive where a segment exists."""

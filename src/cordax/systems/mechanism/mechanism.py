@@ -22,7 +22,7 @@ from . import dynamics, kinematics
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
-from .cables import CableSet, RigidCable, reaches
+from .cables import CableSet, RigidCable, drawn, reaches
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop, SphericalLoop
@@ -422,4 +422,11 @@ class Mechanism(System):
             cable = law.state(at)
             length = (cable.rest + cable.stretch)[:, None]
             lines["cable"] = jnp.stack([p[index] - length * R[index, :, 0], p[index]], axis=1)
+        ways = drawn(tree, self.loops, self.elements, R, p)
+        # of one length, where kinds of ways differ: the last point again
+        most = max((x.shape[1] for x in [*ways, *lines.values()]), default=2)
+        longer = lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], most - x.shape[1], 1)], 1)
+        cables = [longer(x) for x in (*([lines["cable"]] if wound else []), *ways)]
+        if cables:
+            lines["cable"] = jnp.concatenate(cables)
         return Scene(lines=lines, points={"joint": p[:-1]})

@@ -26,6 +26,9 @@ from ...mechanics.exits import over_pulley, tangent_square
 from .body import WORLD
 from .kinematics import cross
 
+#: points that an arc is drawn with
+_ARC = 9
+
 
 class Frame(NamedTuple):
     """Pose of a body: axes (3, 3) and origin (3,) [m] in the world."""
@@ -184,6 +187,34 @@ class Route(eqx.Module):
                 parts[i - 1] = parts[i - 1] - sign * guide.radius * angles[0]
         stack = lambda x: jnp.stack(x) if x else jnp.zeros(0, places[0].dtype)
         return RouteState(stack(parts), stack([s for s, _ in segments]), stack(wrap))
+
+    def line(self, frames: Sequence[Frame]) -> Float[Array, "m 3"]:
+        """The cable as drawn [m]: its ends and the arcs on inner pulleys, whole turns left out; on
+        a drum from where it leaves, on a `SwivelPulley` from the point it swivels about."""
+        places = [f.point(g.at) for g, f in zip(self.guides, frames, strict=True)]
+        normals = [
+            f.direction(g.axis) if isinstance(g, Pulley) else None
+            for g, f in zip(self.guides, frames, strict=True)
+        ]
+        ways = [
+            _segment(places[i], places[i + 1], normals[i], normals[i + 1], *self._radii(i))[1]
+            for i in range(len(places) - 1)
+        ]
+        points, last = [], len(places) - 1
+        for i, (guide, place, n) in enumerate(zip(self.guides, places, normals, strict=True)):
+            if not isinstance(guide, Pulley):
+                points.append(place[None])
+                continue
+            sign = -1.0 if guide.clockwise else 1.0
+            into = ways[max(i - 1, 0)]
+            out = ways[min(i, last - 1)]
+            turn = jnp.arctan2(jnp.sum(n * cross(into, out)), jnp.sum(into * out))
+            turn = sign * jnp.mod(sign * turn, 2.0 * jnp.pi)
+            angles = (turn * jnp.linspace(0.0, 1.0, _ARC))[:, None]
+            # n x t for the direction of travel t, which turns from `into` to `out`
+            aside = jnp.cos(angles) * cross(n, into) - jnp.sin(angles) * into
+            points.append(place - sign * guide.radius * aside)
+        return jnp.concatenate(points)
 
     def reach(self, frames: Sequence[Frame]) -> Float[Array, " k"]:
         """Positive where each segment exists [m^2]: no guide inside a pulley."""
