@@ -12,6 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from cordax.integrators import BY_NAME
+
 matplotlib.use("Agg")
 
 ROOT = Path(__file__).parent.parent
@@ -73,11 +75,24 @@ def test_two_hands_bend_a_wire(tmp_path, capsys):
 
 @pytest.mark.alone
 @pytest.mark.parametrize("block", BLOCKS)
-def test_block_runs(block, capsys):
+def test_block_runs(block, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the files go that some of them write
     exec(compile(block, "<docs>", "exec"), {"__name__": "docs"})
     printed = capsys.readouterr().out
-    assert "finished" in printed
+    assert "finished" in printed or "simulate(" not in block
     assert "nan" not in printed.lower()
+
+
+def test_every_page_is_in_the_index():
+    linked = lambda page: set(re.findall(r"\]\(([^)#]+)\)", page.read_text()))
+    pages = {page.name for page in PAGES if page.parent == ROOT / "docs"} - {"index.md"}
+    assert pages <= linked(ROOT / "docs/index.md")
+    assert {f"docs/{name}" for name in pages} <= linked(ROOT / "README.md")
+
+
+def test_every_integrator_has_its_use():
+    page = (ROOT / "docs/choosing-an-integrator.md").read_text()
+    assert [name for name in BY_NAME if f"| `{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
