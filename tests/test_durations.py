@@ -175,6 +175,21 @@ def test_a_new_duration_compiles_no_time_loop_under_transformations(
         np.testing.assert_allclose(y, jax.jit(change(end(n)))(x), rtol=1e-9)
 
 
+def test_checkpointed_pieces_keep_what_they_began_with(monkeypatch):
+    monkeypatch.setattr(engine, "REVERSE_STEPS", 32)
+    start = State(jnp.ones(1), jnp.zeros(1))
+
+    def pulled(adjoint):
+        options = {"dt": 0.01, "duration": 3.2, "save_every": 32, "adjoint": adjoint}
+        end = lambda k: simulate(Oscillator(stiffness=k), start, **options).q[-1, 0]
+        back = jax.vjp(end, 40.0)[1]
+        return sum(x.nbytes for x in jax.tree.leaves(back)), float(back(1.0)[0])
+
+    (all_steps, slope), (few, again) = pulled("scan"), pulled("checkpointed")
+    assert again == pytest.approx(slope, rel=1e-12)
+    assert few < all_steps / 10
+
+
 def test_nested_derivatives_without_jit():
     """Reverse over forward and over reverse mode, which pieces do not allow, and forward over
     reverse."""

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -183,8 +184,14 @@ def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt, count):
-    part, carry = blocks(static.run(arrays), carry, first, t0, dt, capacity, count, static.reverse)
-    return dataclasses.replace(part, system=None), carry
+    def piece(run, *numbers):
+        part, carry = blocks(run, *numbers[:4], capacity, numbers[4], static.reverse)
+        return dataclasses.replace(part, system=None), carry
+
+    run = static.run(arrays)
+    if static.reverse and run.adjoint == "checkpointed":
+        piece = eqx.filter_checkpoint(piece)  # what it began with is kept, and no more
+    return piece(run, carry, first, t0, dt, count)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -80,7 +80,8 @@ def simulate(
       None for zero inputs.
     - `save_every`: store every n-th step. Outputs are computed for stored states only.
     - `adjoint`: what reverse-mode differentiation stores: "scan" everything (fastest),
-      "checkpointed" the states at about sqrt(steps) instants (little memory, one more forward run),
+      "checkpointed" the states at about sqrt(steps) instants, outside of `jit` at every 2048th step
+      (little memory, one more forward run),
       "forward" nothing (forward mode only).
     - `throw`: raise `SimulationError` on failure. Use `throw=False` in a batch: each member then
       carries its own `result`.
@@ -88,7 +89,8 @@ def simulate(
 
     Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
     call, the duration included, does not recompile the time loop, under `grad`, `jvp` and `vmap`
-    neither; within a `jax.jit` of yours a new duration traces your function anew."""
+    neither; within a `jax.jit` of yours a new duration traces your function anew. `jax.linearize`
+    needs such a `jit` around the run."""
     if isinstance(system, Experiment):
         given = {
             "state0": state0,

@@ -97,6 +97,24 @@ def test_a_design_within_bounds_and_over_scenarios():
     assert float(squares(one)) == pytest.approx(worst.costs[0], rel=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_unit_of_the_cost_does_not_matter(unit):
+    """Damping that leaves the least of a vibration, by a constraint of its own unit."""
+    damping = Parameter("damping", bounds=(0.1, 4.0))
+    limit = Constraint(lambda run: run.system.damping, high=3.0, name="damper")
+    cost = lambda run: unit * squares(run)
+    found = cordax.optimise(SPRING, [damping], cost, [limit])
+    assert found.succeeded, found.summary()
+    assert found.values["damping"] == pytest.approx(3.0, abs=1e-5)
+    slope = (squares_at(3.001) - squares_at(2.999)) / 0.002
+    assert found.multipliers["damper"].item() == pytest.approx(-unit * slope, rel=1e-3)
+
+
+def squares_at(damping):
+    system = Oscillator(mass=1.0, stiffness=30.0, damping=damping)
+    return float(squares(cordax.simulate(SPRING.replace(system=system))))
+
+
 def test_many_starts_find_the_better_valley():
     """Where the motion ends at a given time has many valleys over the stiffness."""
     away = lambda run: (run["x"][-1] + 0.9) ** 2
@@ -118,6 +136,8 @@ def test_many_starts_find_the_better_valley():
         ({"combine": "median"}, "median"),
         ({"starts": 4}, "bounds"),
         ({"scenarios": {"stifness": [1.0]}}, "stifness"),
+        ({"scenarios": {"stiffness": [1.0, 2.0], "mass": [1.0]}}, "one length"),
+        ({"scenarios": {"stiffness": 1.0}}, "one length"),
         ({"experiment": cordax.Experiment(Oscillator())}, "duration"),
     ],
 )

@@ -1,16 +1,18 @@
 """Sweeps: the same as single runs, resumable, and honest about members that fail."""
 
+import functools
 import json
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import cordax
 from cordax import sweeps
-from cordax.sweeps import Measure, Sweep, grid, latin_hypercube
+from cordax.sweeps import Measure, Sweep, fingerprint, grid, latin_hypercube
 from cordax.sweeps import shards as files
 from cordax.sweeps.variations import variation
 from cordax.systems import Oscillator
@@ -156,3 +158,36 @@ def test_a_measure_of_ones_own():
 
     found = cordax.sweep(BASE, {"mass": [1.0, 3.0]}, [overshoot, Measure("rms", "x")], shard=2)
     assert set(found.measures) == {"overshoot", "rms x"} and found.succeeded.all()
+
+
+LIMIT = 1.0
+
+
+def _high(run):
+    return jnp.max(run["x"]) - LIMIT
+
+
+def _low(run):
+    return jnp.min(run["x"]) - LIMIT
+
+
+def test_another_measure_of_the_same_name_is_noticed(monkeypatch):
+    """What a function calls, its defaults, functions within, and numbers it refers to."""
+    named = lambda measure: setattr(measure, "__qualname__", "measure") or measure
+    texts = [fingerprint.of(named(x)) for x in (_high, _low)]
+    assert texts[0] != texts[1]
+    within = lambda k: named(lambda run, k=k: sum(map(lambda x: x + k, run)))
+    assert fingerprint.of(within(1)) != fingerprint.of(within(2))
+    inner = [named(lambda run: map(lambda x: x + 1, run)), named(lambda run: map(lambda x: x, run))]
+    assert fingerprint.of(inner[0]) != fingerprint.of(inner[1])
+    assert fingerprint.of(within(1)) == fingerprint.of(within(1))
+    monkeypatch.setitem(globals(), "LIMIT", 2.0)
+    assert fingerprint.of(_high) != texts[0]
+
+
+def test_what_is_wrapped_does_not_depend_on_where_it_lies():
+    """No address of an object, which another process would not have."""
+    again = lambda: jax.jit(lambda x: 2.0 * x)
+    assert fingerprint.of(again()) == fingerprint.of(again())
+    bound = lambda: functools.partial(lambda x, k: x in {"a", k}, k="b")
+    assert fingerprint.of(bound()) == fingerprint.of(bound())

@@ -97,7 +97,8 @@ def identify(
         {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0},
         formulation,
     )
-    integrator = experiment.integrator
+    method_of_steps = experiment.integrator
+    assert method_of_steps is not None  # `_experiment` names one
     found = collect(parameters, experiment)
     forward = lm or found.size <= FORWARD_LIMIT
     problem = Problem(
@@ -113,7 +114,7 @@ def identify(
         noise_levels(noise, recording),
         noise is not None,
         # a method with its own time loop has a mode for forward derivatives; ours needs none
-        "forward" if integrator.whole_runs and forward else "scan" if forward else "checkpointed",
+        "forward" if whole and forward else "scan" if forward else "checkpointed",
     )
     problem.check()
     fit = _solve(problem, recording, None if lm else method, max_steps, tolerance)

@@ -52,7 +52,7 @@ def optimise(
     - `starts`: so many starts spread evenly within the bounds of the parameters, all of which need
       some, are tried, and the best is taken.
     - `max_steps`, `tolerance`: at most so many iterations; stop when the cost changes by less,
-      relatively.
+      relative to what it is at the start and how it changes there.
     - `progress`: print a line for each iteration.
 
     Sequential quadratic programming (SciPy's SLSQP) with derivatives through the simulation. A
@@ -73,6 +73,9 @@ def optimise(
     require_number("tolerance", tolerance)
     rows = {name: jnp.asarray(x, float) for name, x in (scenarios or {}).items()}
     if rows:
+        lengths = {name: x.shape[:1] for name, x in rows.items()}
+        equal = len(set(lengths.values())) == 1 and min(lengths.values()) > (0,)
+        require(equal, "scenarios", lengths, "columns of one length, at least one row")
         varied(experiment, {name: x[0] for name, x in rows.items()})  # names and shapes
     found = collect(parameters, experiment)
     problem = Problem.of(experiment, found, cost, tuple(constraints), rows, combine)
@@ -80,14 +83,14 @@ def optimise(
     search = _Search(problem, progress)
     y0 = search.first(box, starts, seed)
     solution = minimize(
-        search.cost,
+        lambda y: search.cost(y) / search.scale,
         y0,
-        jac=search.cost_slope,
+        jac=lambda y: search.cost_slope(y) / search.scale,
         bounds=box,
         constraints=search.rows(),
         method="SLSQP",
         callback=search.note,
-        options={"maxiter": max_steps, "ftol": tolerance * (1.0 + abs(search.scale))},
+        options={"maxiter": max_steps, "ftol": tolerance},
     )
     return _report(search, found, solution, y0)
 
@@ -128,7 +131,10 @@ class _Search:
         good = bool(np.all(self.found[0]["good"]))
         require(good, "experiment", "a simulation that fails", "a start from which it succeeds")
         self.start_cost = float(self.found[0]["cost"])
-        self.scale = abs(self.start_cost)
+        # what the cost may change by, whatever its unit: SLSQP stops by the same number at costs
+        # that stand still and at constraints that are kept
+        self.scale = abs(self.start_cost) + float(np.max(np.abs(self.cost_slope(y0)), initial=0.0))
+        self.scale = self.scale if self.scale > 0 else 1.0
         return y0
 
     def _best_start(self, box: np.ndarray, starts: int, seed: int) -> np.ndarray:
@@ -161,7 +167,7 @@ class _Search:
     def cost(self, y) -> float:
         self._take(y)
         value = float(self.found[0]["cost"])
-        return value if self._good and math.isfinite(value) else 1e6 * (1.0 + self.scale)
+        return value if self._good and math.isfinite(value) else 1e6 * self.scale
 
     def cost_slope(self, y) -> np.ndarray:
         self._take(y)
@@ -236,7 +242,7 @@ def _report(search: _Search, found, solution, y0) -> Optimum:
         c.label: 0.0 if np.max(x, initial=0.0) <= FEASIBLE else largest(c, x)
         for c, x in zip(problem.constraints, parts, strict=True)
     }
-    pushes = search.multipliers(np.asarray(getattr(solution, "multipliers", np.zeros(0))))
+    pushes = search.multipliers(search.scale * np.asarray(solution.multipliers))
     multipliers = {c.label: x / c.scale for c, x in zip(problem.constraints, pushes, strict=True)}
     best = problem.apply(jnp.asarray(y))
     history = np.array(search.history).reshape(-1, 2)

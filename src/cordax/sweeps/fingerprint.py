@@ -51,13 +51,41 @@ def _feed(digest, thing: Any) -> None:
             _feed(digest, part)
     elif isinstance(thing, types.FunctionType):
         say(f"{thing.__module__}.{thing.__qualname__}")
-        digest.update(thing.__code__.co_code)
-        say([c for c in thing.__code__.co_consts if isinstance(c, (int, float, str))])
-        _feed(digest, [cell.cell_contents for cell in thing.__closure__ or ()])
+        _feed(digest, thing.__code__)
+        inside = [cell.cell_contents for cell in thing.__closure__ or ()]
+        _feed(digest, [x for x in inside if x is not thing])
+        _feed(digest, [thing.__defaults__, thing.__kwdefaults__, _globals(thing)])
+    elif isinstance(thing, types.CodeType):
+        # names tell `jnp.max` from `jnp.min`; functions within are constants
+        digest.update(thing.co_code)
+        say(thing.co_names)
+        _feed(digest, thing.co_consts)
+    elif isinstance(thing, types.MethodType):
+        _feed(digest, (thing.__func__, thing.__self__))
+    elif isinstance(thing, functools.partial):
+        _feed(digest, (thing.func, thing.args, thing.keywords))
+    elif isinstance(thing, (set, frozenset)):
+        _feed(digest, sorted(map(repr, thing)))
     elif isinstance(thing, type):
         _class(digest, thing)
+    elif hasattr(thing, "__wrapped__"):  # what `jax.jit` makes of a function
+        _feed(digest, thing.__wrapped__)
     else:
         say(f"{type(thing).__qualname__} {thing!r}")
+
+
+def _globals(function: types.FunctionType) -> dict[str, Any]:
+    """Numbers and functions of its own module that a function of the user refers to."""
+    if function.__module__.split(".")[0] == "cordax":
+        return {}
+    found = {}
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, (int, float, str, np.ndarray, jax.Array)):
+            found[name] = value
+        elif isinstance(value, types.FunctionType) and value.__module__ == function.__module__:
+            found[name] = value.__code__  # which may refer to this one
+    return found
 
 
 def _class(digest, kind: type) -> None:
