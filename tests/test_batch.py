@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import State, simulate, simulate_batch
+from cordax import Experiment, State, simulate, simulate_batch
 from cordax.control import PID, Sinusoid
 from cordax.systems import Oscillator, Pendulum
 
@@ -148,3 +148,16 @@ def test_what_a_function_refers_to_may_change():
 
 
 ONES = np.ones(2)
+
+
+@pytest.mark.parametrize("own", [None, 0.02])
+def test_switches_before_the_end_that_the_batch_asks_for(own):
+    """The experiment has no duration, or one that ends before its switch."""
+    start = State(jnp.ones(1), jnp.zeros(1))
+    stiffer = lambda machine, state: Oscillator(stiffness=900.0)
+    build = lambda k: Experiment(
+        Oscillator(stiffness=k), start, dt=0.01, duration=own, switches=((0.05, stiffer),)
+    )
+    found = simulate_batch(build, jnp.array([10.0, 40.0]), duration=0.1)
+    alone = simulate(build(40.0).replace(duration=0.1))
+    np.testing.assert_allclose(found.q[1], alone.q, rtol=1e-12)

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from cordax import workspace
 from cordax.io import example_path, read_robot
 from cordax.plot import plot_workspace
+from cordax.systems import Oscillator
 
 LOW, HIGH = 1.0, 500.0
 POSITIONS = workspace.box_grid((-1.0, -0.8, 0.2), (1.0, 1.0, 1.8), (3, 3, 4))
@@ -92,11 +93,13 @@ def test_the_shortfall_has_a_gradient(robot):
         ({"minimum": -1.0}, "minimum"),
         ({"maximum": 0.5}, "maximum"),
         ({"positions": jnp.zeros((2, 2))}, "positions"),
+        ({"positions": jnp.zeros(3)}, r"positions: got shape \(3,\), expected shape \(k, 3\)"),
+        ({"robot": Oscillator()}, "robot: got Oscillator without state_at"),
     ],
 )
 def test_bad_input_is_named(robot, change, words):
-    given = {"positions": POSITIONS, "minimum": LOW, "maximum": HIGH} | change
+    given = {"robot": robot, "positions": POSITIONS, "minimum": LOW, "maximum": HIGH} | change
     with pytest.raises(ValueError, match=words):
-        workspace.static(robot, **given)
+        workspace.static(**given)
     with pytest.raises(ValueError, match="count"):
         workspace.box_grid((0, 0, 0), (1, 1, 1), 2.5)

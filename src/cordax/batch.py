@@ -188,10 +188,10 @@ def _rows(parameters, start: int, count: int):
 def _member(built, options: dict) -> Start | None:
     """One member before its first step; None where it has phases or a time loop of its own."""
     if isinstance(built, Experiment):
+        if built.switches:  # which of them come before the end is not known here
+            return None
         arguments = built.replace(**_settings(options)).arguments(partial=True)
         arguments["accuracy"] = options.get("accuracy")
-        if not isinstance(arguments["system"], System):
-            return None
         found = start_of(**arguments)
     else:
         found = start_of(**_as_arguments(built, options))
@@ -234,7 +234,7 @@ def _single(build, static: Static, arrays, piece):
     return _kinds[build, static]
 
 
-def _started(build, static: Static, arrays, row) -> tuple[Run, tuple, Any, Any]:
+def _started(build, static: Static, arrays, row) -> tuple[Run, Any, Any, Any]:
     found = _member(build(row), dict(static.put(arrays)))
     assert found is not None
     run = dataclasses.replace(found.run, traced=False)
@@ -246,7 +246,8 @@ def _started(build, static: Static, arrays, row) -> tuple[Run, tuple, Any, Any]:
 def _start_rows(build, static: Static, arrays, rows):
     def one(row):
         run, given, t0, dt = _started(build, static, arrays, row)
-        return start(run, *given, t0, dt)
+        state, memory, status = given
+        return start(run, state, memory, status, t0, dt)
 
     return jax.vmap(one)(rows)
 

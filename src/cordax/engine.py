@@ -184,8 +184,8 @@ def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt, count):
-    def piece(run, *numbers):
-        part, carry = blocks(run, *numbers[:4], capacity, numbers[4], static.reverse)
+    def piece(run, carry, first, t0, dt, count):
+        part, carry = blocks(run, carry, first, t0, dt, capacity, count, static.reverse)
         return dataclasses.replace(part, system=None), carry
 
     run = static.run(arrays)

@@ -27,12 +27,13 @@ class Transformed(NamedTuple):
         if isinstance(jax.lax.neg(np.int32(1)), Tracer):  # hidden though it depends on nothing
             return None
         looked = [_levels(x) for x in tracers]
-        if any(x is None for x in looked):
+        known = [x for x in looked if x is not None]
+        if len(known) < len(looked):
             return None
-        reverse = max(depth for depth, _ in looked)
+        reverse = max(depth for depth, _ in known)
         if reverse > 1:
             return None
-        return Transformed(True, reverse > 0, max(n for _, n in looked))
+        return Transformed(True, reverse > 0, max(n for _, n in known))
 
 
 def _levels(x: Any) -> tuple[int, int] | None:
@@ -42,7 +43,7 @@ def _levels(x: Any) -> tuple[int, int] | None:
         return 0, 1
     kind = type(x).__name__
     if kind == "BatchTracer":
-        inside = x.val  # pyright: ignore[reportAttributeAccessIssue]
+        inside: Any = x.val  # pyright: ignore[reportAttributeAccessIssue]
         inner = _levels(inside)
         return inner and (inner[0], inner[1] * max(1, inside.size // max(1, x.size)))
     if kind not in ("JVPTracer", "LinearizeTracer"):

@@ -1,5 +1,7 @@
 """Runs by a method that integrates the whole of one by itself (`Diffrax`)."""
 
+from typing import Any
+
 import diffrax
 import equinox as eqx
 import jax
@@ -29,7 +31,8 @@ def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
     )
     t = t0 + jnp.arange(n_saves + 1) * (run.save_every * dt)
     u = ContinuousInput(run)
-    (q, v), finite, result = run.integrator.solve(run.dynamics, t, dt, state, u, adjoint)
+    method: Any = run.integrator  # `whole_runs`
+    (q, v), finite, result = method.solve(run.dynamics, t, dt, state, u, adjoint)
     system = run.dynamics.system
     valid = jax.vmap(lambda t, q, v: jnp.asarray(system.valid(t, q, v)))(t, q, v)
     earlier = status[0] != GOOD

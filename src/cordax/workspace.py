@@ -20,6 +20,7 @@ from ._checks import require, require_number, require_shape
 from ._precision import as_float_array
 from .math.linalg import matvec
 from .math.qp import solve_qp
+from .math.safe import safe_norm
 
 #: weight of tensions beside wrenches: how far below the shortfall of a wrench it may hide [1]
 _SOFT = 1e-8
@@ -29,7 +30,8 @@ class Workspace(eqx.Module):
     """`positions` (k, 3) [m] of the platform's origin, and which are `inside` (k,). `shortfall`
     (k,) [N]: how far the wrench that is wanted, the worst of them, is from what the cables can
     exert, zero inside; moments count by the robot's own size, `length` [m]. It is smooth, so that a
-    design can be improved by its gradient. `tensions` (k, n) [N] of the weight alone."""
+    design can be improved by its gradient. `tensions` (k, n) [N] of the weight alone. Both are NaN,
+    and the pose not inside, where tensions were not found within the programme's iterations."""
 
     positions: Float[Array, "k 3"]
     inside: Bool[Array, " k"]
@@ -71,10 +73,10 @@ def box_grid(low, high, count) -> Float[Array, "k 3"]:
 def static(robot, positions, *, minimum, maximum, rotation=None) -> Workspace:
     """Where the cables can hold the platform's weight (and a payload's it holds).
 
-    **Arguments:** `robot`: a machine with `state_at(position, rotation)`, `structure_matrix` and
-    `static_wrench`, such as a `CableRobot`; `positions` (k, 3) [m], `box_grid(...)`; `minimum`,
-    `maximum`: allowed tensions [N]; `rotation` (3, 3): of the platform, the robot's own by
-    default."""
+    **Arguments:** `robot`: a machine with `state_at(position, rotation)`, `structure_matrix`,
+    `static_wrench` and `attachments`, such as a `CableRobot`; `positions` (k, 3) [m],
+    `box_grid(...)`; `minimum`, `maximum`: allowed tensions [N]; `rotation` (3, 3): of the platform,
+    the robot's own by default."""
     return wrench_feasible(
         robot, positions, jnp.zeros((1, 6)), minimum=minimum, maximum=maximum, rotation=rotation
     )
@@ -84,9 +86,8 @@ def wrench_feasible(robot, positions, wrenches, *, minimum, maximum, rotation=No
     """Where the cables can exert each of the `wrenches` (m, 6), force [N] and moment about the
     centre of mass [N m] in world axes, besides the weight; the corners of a box of wrenches stand
     for all of it. Other arguments as in `static`."""
-    positions, wrenches = as_float_array(positions), as_float_array(wrenches)
-    require_shape("positions", positions, (positions.shape[0], 3))
-    require_shape("wrenches", wrenches, (wrenches.shape[0], 6))
+    positions, wrenches = _table("positions", positions, 3), _table("wrenches", wrenches, 6)
+    _check_robot(robot)
     require_number("minimum", minimum, positive=False)
     require(minimum >= 0, "minimum", minimum, "0 N or more: cables only pull")
     require_number("maximum", maximum)
@@ -98,9 +99,23 @@ def wrench_feasible(robot, positions, wrenches, *, minimum, maximum, rotation=No
 def wrench_closure(robot, positions, *, rotation=None) -> Bool[Array, " k"]:
     """Where cables could exert any wrench, if tensions were not limited: (k,). Robots with fewer
     than seven cables can nowhere. Arguments as in `static`."""
-    positions = as_float_array(positions)
-    require_shape("positions", positions, (positions.shape[0], 3))
+    positions = _table("positions", positions, 3)
+    _check_robot(robot)
     return _closed(robot, positions, rotation)
+
+
+def _table(name: str, rows, width: int):
+    rows = as_float_array(rows)
+    fits = rows.ndim == 2 and rows.shape[0] > 0 and rows.shape[1] == width
+    require(fits, name, f"shape {rows.shape}", f"shape (k, {width}), one row or more")
+    return rows
+
+
+def _check_robot(robot) -> None:
+    asked = ("state_at", "structure_matrix", "static_wrench", "attachments")
+    lacks = [name for name in asked if not hasattr(robot, name)]
+    given = f"{type(robot).__name__} without {', '.join(lacks)}"
+    require(not lacks, "robot", given, "a robot on cables, such as a CableRobot")
 
 
 def _matrix(robot, position, rotation):
@@ -137,8 +152,8 @@ def _feasible(robot, positions, wrenches, bounds, rotation) -> Workspace:
             least = jnp.concatenate([jnp.full(n, low, W.dtype), -every])
             most = jnp.concatenate([jnp.full(n, high, W.dtype), every])
             found = solve_qp(P, wish, rows, weight + scale * wrench, least, most)
-            f = found.x[:n]
-            return f, jnp.linalg.norm(weight + scale * wrench - matvec(W, f) + 1e-30)
+            f = jnp.where(found.solved, found.x[:n], jnp.nan)
+            return f, safe_norm(weight + scale * wrench - matvec(W, f))
 
         _, short = jax.vmap(lacking)(wrenches)
         f, _ = lacking(jnp.zeros(6, W.dtype))

@@ -39,6 +39,7 @@ def test_a_sweep_writes_a_table_and_goes_on(words, capsys):
         (["sweep", "nek", "--vary", "a=1:2:3"], "one of neck"),
         (["sweep", "neck", "--vary", "tendon.stifness=1:2:3"], "stiffness, damping"),
         (["sweep", "neck", "--vary", "tendon.stiffness=1:2"], "count"),
+        (["sweep", "neck", "--vary", "a=1:2:3", "--vary", "a=4"], "each name once"),
         (["sweep", "missing.toml", "--vary", "a=1:2:3"], "missing.toml"),
     ],
 )

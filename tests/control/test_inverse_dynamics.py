@@ -1,5 +1,7 @@
 """More inputs than degrees of freedom: direct and null-space programmes, and what they move."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -111,3 +113,14 @@ def test_too_few_inputs_are_named(four_bar):
     loose = parts.Mechanism(four_bar.bodies, elements=[parts.JointMotors(("crank",))])
     with pytest.raises(ValueError, match="machine: got 1 inputs"):
         InverseDynamics(loose, Constant(np.zeros(3)), MeanTension(0.0))
+
+
+def test_loops_need_independent_coordinates(four_bar):
+    bare = dataclasses.replace(four_bar, independent=())
+    with pytest.raises(ValueError, match="machine: got loops alone"):
+        InverseDynamics(bare, Constant(np.zeros(1)), MeanTension(0.0))
+
+
+def test_the_period_has_the_name_of_other_controllers(four_bar):
+    control = InverseDynamics(four_bar, Constant(np.zeros(1)), MeanTension(0.0), period=0.02)
+    assert control.period == 0.02

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,6 +71,15 @@ def test_the_page_holds_the_motion(page, run):
         unpacked(panels["tension [N]"][0]["values"]), run["tension"][:, 0], atol=1e-5
     )
     assert "http" not in page.read_text().replace("http-equiv", "")  # nothing from elsewhere
+
+
+def test_what_has_no_number_is_no_zero(run, tmp_path):
+    """A quantity that the machine does not have in its first phase."""
+    missing = run["tension"].at[:10].set(jnp.nan)
+    part = eqx.tree_at(lambda run: run.outputs["tension"], run, missing)
+    data = data_of(part.to_html(tmp_path / "part.html", names=["tension"]))
+    values = unpacked(data["panels"][0]["curves"][0]["values"])
+    np.testing.assert_array_equal(np.isnan(values), np.arange(101) < 10)
 
 
 ACTIONS = """

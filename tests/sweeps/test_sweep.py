@@ -130,6 +130,12 @@ def test_tables():
     cube = latin_hypercube({"a": (1.0, 16.0), "b": (2.0, 32.0)}, 4, log=True)
     parts = np.sort(np.floor(np.log(cube["a"]) / np.log(16.0) * 4))
     assert parts.tolist() == [0, 1, 2, 3]
+    mixed = latin_hypercube({"a": (1.0, 16.0), "b": (2.0, 32.0)}, 4, log=["a"])
+    np.testing.assert_array_equal(mixed["a"], cube["a"])
+    assert np.sort(np.floor((mixed["b"] - 2.0) / 30.0 * 4)).tolist() == [0, 1, 2, 3]
+    for ends in ((2.0, 1.0), (1.0, 2.0, 3.0), 1.0):
+        with pytest.raises(ValueError, match=r"a: .* expected \(low, high\)"):
+            latin_hypercube({"a": ends}, 4)
 
 
 @pytest.mark.parametrize(

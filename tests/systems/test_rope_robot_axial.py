@@ -10,7 +10,7 @@ from rope_robot_reference import errors, fields, inputs_of, robot_of
 from cordax import Baumgarte, State, simulate
 from cordax.mechanics.constraints import Stabilisation
 from cordax.reduce import Subspace, axial_basis
-from cordax.systems import AxialRopes
+from cordax.systems import AxialRopes, RopeRobot
 
 
 @pytest.mark.parametrize("case", ["paper2_s6", "hang1", "moved1"])
@@ -83,3 +83,9 @@ def test_differentiates_and_batches(slack):
     scale = float(jnp.abs(forward).max())
     np.testing.assert_allclose(forward, central, atol=1e-5 * scale)
     np.testing.assert_allclose(reverse, forward, atol=1e-9 * scale)
+
+
+def test_one_segment_is_refused():
+    """Its mean elongation and the slope of it would be one number."""
+    with pytest.raises(ValueError, match=r"ropes.count: got 1, expected 2 or more"):
+        AxialRopes(RopeRobot([[0.0, 0.0]], 1.0, count=1))

@@ -161,6 +161,18 @@ def test_bad_numbers(changes, message):
         machine(**changes)
 
 
+def test_ropes_that_hang_upright_have_gradients():
+    """Where a search begins: a stretched rope, its end right below its root."""
+
+    def lowest(end):
+        alone = {"platform": None, "attachments": None, "end_point": end[None]}
+        robot = machine(roots=jnp.array([[0.0, 0.0, 3.0]]), length=2.2, **alone)
+        return robot.hanging().q[2]
+
+    slope = jax.jit(jax.grad(lowest))(jnp.array([0.0, 0.0, 0.4]))
+    np.testing.assert_allclose(slope, [0.0, 0.0, 1.0 / 3.0], atol=1e-12)
+
+
 def test_bad_cables():
     with pytest.raises(ValueError, match="tension"):
         ropes_for_cables(cables(), EA=1e4, line_density=0.03, tension=np.ones(3))

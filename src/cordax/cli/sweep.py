@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from tyro.conf import Positional, UseAppendAction
 
+from .._checks import require
 from ..sweeps import Sweep, grid, latin_hypercube
 from ..sweeps import sweep as run_sweep
 from ..sweeps.variations import variation
@@ -47,7 +48,7 @@ def sweep(
         measure: "KIND NAME", such as "largest tension" or "final x"; kinds are final, largest,
             smallest, span, rms. By default the largest of what shows the machine's motion.
         samples: instead of all combinations, so many rows spread evenly at random between the
-            first and the last value of each --vary.
+            first and the last value of each --vary, in equal ratios for those with log.
         seed: of these rows.
         duration: simulated time in seconds; the machine's by default, as dt and integrator.
         dt: step in seconds.
@@ -63,9 +64,10 @@ def sweep(
     given = {"duration": duration, "dt": dt, "integrator": integrator}
     experiment = experiment.replace(**{k: x for k, x in given.items() if x is not None})
     axes = dict(variation(text) for text in vary)
+    require(len(axes) == len(vary), "vary", ", ".join(vary), "each name once")
     if samples:
         ranges = {name: (float(x.min()), float(x.max())) for name, x in axes.items()}
-        log = all(":log" in text for text in vary)
+        log = [name for name, text in zip(axes, vary, strict=True) if text.endswith(":log")]
         table = latin_hypercube(ranges, samples, seed=seed, log=log)
     else:
         table = grid(axes)

@@ -62,31 +62,34 @@ class InverseDynamics(Controller):
 
         B u = M~ y'' - f~        y'' = P'' + K_d (P' - y') + K_p (P - y)
 
-    u by `distribution`: `BoundedTension` (the thesis' direct programme, in u), `NullSpaceTension`
-    (in the null space of B), `MeanTension`... For any `Mechanism`; loops need `independent`. Gains
-    K_p [1/s^2] and K_d [1/s]; `sample` [s] is the sampling period, None for control in every
-    stage."""
+    u by `distribution`: `BoundedTension` (a programme in u), `NullSpaceTension` (in the null space
+    of B), `MeanTension`... For any `Mechanism` whose freely moving coordinates have a velocity of
+    their own name (no quaternions); loops need `independent`. Gains K_p [1/s^2] and K_d [1/s];
+    `period` [s] is the time between samples, None for control in every stage."""
 
     machine: Driven = part_field()
     reference: Reference = reference_field()
     distribution: TensionDistribution = part_field()
     K_p: Float[Array, "..."] = float_field(default=0.0)
     K_d: Float[Array, "..."] = float_field(default=0.0)
-    sample: float | None = setting_field(default=None)
+    period: float | None = setting_field(default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __check_init__(self):
         require_positive("K_p", self.K_p, zero_allowed=True)
         require_positive("K_d", self.K_d, zero_allowed=True)
-        n, k = len(freely_moving(self.machine)), self.machine.n_u
+        names = freely_moving(self.machine)
+        require(
+            len(names) > 0, "machine", "loops alone", "one that names `independent` coordinates"
+        )
+        other = [name for name in names if name not in self.machine.coordinate_names]
+        words = "velocities named like coordinates, or a choice of these as `independent`"
+        require(not other, "machine", f"velocities {', '.join(other)}", words)
+        n, k = len(names), self.machine.n_u
         require(k >= n, "machine", f"{k} inputs", f"{n} or more, its degrees of freedom")
 
     @property
     def may_fail(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.distribution.may_fail
-
-    @property
-    def period(self):
-        return self.sample
 
     def prepare(self):
         return eqx.tree_at(lambda c: c.machine, self, self.machine.prepare())

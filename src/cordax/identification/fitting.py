@@ -97,8 +97,7 @@ def identify(
         {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0},
         formulation,
     )
-    method_of_steps = experiment.integrator
-    assert method_of_steps is not None  # `_experiment` names one
+    whole = experiment.integrator is not None and experiment.integrator.whole_runs
     found = collect(parameters, experiment)
     forward = lm or found.size <= FORWARD_LIMIT
     problem = Problem(

@@ -86,7 +86,8 @@ class Adaptive(Integrator):
         return Step(way.state, way[3:8], code)
 
     def _go(self, dynamics, t, dt, state, u, carry) -> _Way:
-        way = _Way(t, dt, state, *carry, jnp.int32(0))
+        inner, h, taken, refused, work = carry
+        way = _Way(t, dt, state, inner, h, taken, refused, work, jnp.int32(0))
         go = lambda way: self._part(dynamics, dt, u, way)
         if not self.reverse:
             more = lambda way: (way.left > 0) & (way.tries < self.tries)

@@ -137,12 +137,11 @@ def _scale(coloured: dict[str, np.ndarray]) -> dict:
 
 
 def _panels(trajectory: Trajectory, rows: np.ndarray, names: Sequence[str] | None) -> list[dict]:
-    system = trajectory.system
+    system = trajectory._known_system("to_html")
     names = overview(trajectory) if names is None else names
     for name in names:
         require_known("names", name, trajectory.names)
     kinds = by_kind({name: trajectory[name] for name in names}, system.components)
-    finite = lambda x: np.nan_to_num(np.asarray(x)[rows], nan=0.0, posinf=0.0, neginf=0.0)
     return [
         {
             "label": label(kind, system),
@@ -150,7 +149,7 @@ def _panels(trajectory: Trajectory, rows: np.ndarray, names: Sequence[str] | Non
                 {
                     "name": name.replace("_", " "),
                     "colour": COLOURS[i % len(COLOURS)],
-                    "values": _packed(finite(values)),
+                    "values": _packed(np.asarray(values)[rows]),
                 }
                 for i, (name, values) in enumerate(curves.items())
             ],

@@ -1,6 +1,5 @@
 """Which variants: tables with one row for each, by the names of parameters."""
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -22,20 +21,26 @@ def grid(values: Mapping[str, Sequence[float]]) -> Table:
 
 
 def latin_hypercube(
-    ranges: Mapping[str, tuple[float, float]], count: int, *, seed: int = 0, log: bool = False
+    ranges: Mapping[str, tuple[float, float]],
+    count: int,
+    *,
+    seed: int = 0,
+    log: bool | Sequence[str] = False,
 ) -> Table:
     """`count` rows spread evenly at random: of each range (low, high), cut into as many parts,
-    every part has one row. `log`: ranges are cut in equal ratios."""
+    every part has one row. `log`: ranges are cut in equal ratios, all of them or those named."""
     require_whole("count", count, 1)
     random = np.random.default_rng(seed)
     table = {}
     for name, ends in ranges.items():
-        low, high = _numbers(name, ends).tolist()
-        require(low < high and (low > 0 or not log), name, ends, _RANGE[log])
+        pair = _numbers(name, ends)
+        ratios = log if isinstance(log, bool) else name in log
+        fits = pair.shape == (2,) and pair[0] < pair[1] and (pair[0] > 0 or not ratios)
+        require(fits, name, ends, _RANGE[ratios])
         share = (random.permutation(count) + random.random(count)) / count
-        low, high = (math.log(low), math.log(high)) if log else (low, high)
+        low, high = np.log(pair) if ratios else pair
         column = low + share * (high - low)
-        table[name] = np.exp(column) if log else column
+        table[name] = np.exp(column) if ratios else column
     require(len(table) > 0, "ranges", ranges, "at least one name with its range")
     return table
 

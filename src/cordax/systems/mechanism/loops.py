@@ -299,7 +299,7 @@ def terms(
 def _columns(tree: Tree, bodies, W, S):
     """Jacobians (k, r, n_v) from derivatives `W` (k, r, b, 6) by the twists of `bodies` (k, b)."""
     moves = tree.moves[bodies] > 0
-    loop, body, velocity = np.nonzero(moves)
+    loop, body, velocity = (np.argwhere(moves)[:, i] for i in range(3))
     if 3 * len(loop) > moves.size:
         columns = jnp.sum(W[:, :, :, None, :] * S, axis=-1)
         return jnp.sum(columns * jnp.asarray(moves, S.dtype)[:, None], axis=2)

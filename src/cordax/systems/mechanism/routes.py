@@ -202,7 +202,7 @@ class Route(eqx.Module):
         ]
         points, last = [], len(places) - 1
         for i, (guide, place, n) in enumerate(zip(self.guides, places, normals, strict=True)):
-            if not isinstance(guide, Pulley):
+            if not isinstance(guide, Pulley) or n is None:
                 points.append(place[None])
                 continue
             sign = -1.0 if guide.clockwise else 1.0

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._checks import require
 from ..._fields import part_field
 from ...math.materialise import materialise
 from ...mechanics import State, System
@@ -25,6 +26,10 @@ class AxialRopes(System):
     default_integrator = "rk4"
     default_dt = 2.5e-4
 
+    def __check_init__(self):
+        n = self.ropes.count
+        require(n > 1, "ropes.count", n, "2 or more: one segment has one elongation, not two")
+
     @property
     def coordinate_names(self):
         own = [name for name in self.ropes.coordinate_names if not name.startswith("stretch_")]
@@ -39,6 +44,10 @@ class AxialRopes(System):
     @property
     def units(self):
         return self.ropes.units | {"slope": "m"}
+
+    @property
+    def overview(self):
+        return self.ropes.overview
 
     @property
     def n_constraints(self):
@@ -90,8 +99,8 @@ class AxialRopes(System):
         return self._projected(self.ropes.force(t, self._whole(q), self._whole(v), u))
 
     def residual(self, t, q, v, u, a, multipliers):
-        whole = (self._whole(x) for x in (q, v))
-        return self._projected(self.ropes.residual(t, *whole, u, self._whole(a), multipliers))
+        q, v, a = (self._whole(x) for x in (q, v, a))
+        return self._projected(self.ropes.residual(t, q, v, u, a, multipliers))
 
     def constraint(self, t, q):
         return self.ropes.constraint(t, self._whole(q))

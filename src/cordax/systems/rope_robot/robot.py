@@ -215,11 +215,12 @@ class RopeRobot(System):
         tip = multipliers.reshape(-1, 2).T if self.n_constraints else self.tip(u)
         rows, _ = inverse.inertia_rows(seg, x, b, at, self.gravity, tip)
         rows = rows + self.elastic_rows(seg, x)
-        if self.platform is None:
+        pushed = self.platform_push(u)
+        if self.platform is None or pushed is None:
             return self.join(rows)
         _, turned = self.platform.arms(self.split(q)[1][2])
         pull = jnp.concatenate([jnp.sum(tip, axis=1), jnp.sum(turned * tip)[None]])
-        inertias, push = self.platform_push(u)
+        inertias, push = pushed
         return self.join(rows, inertias * w - push - pull)
 
     def momentum(self, q, v):

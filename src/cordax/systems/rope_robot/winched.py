@@ -89,6 +89,10 @@ class WinchedRopes(System):
         return self.ropes.units | {"payout": "m", "winch_force": "N", "theta": "rad"}
 
     @property
+    def overview(self):
+        return (*self.ropes.overview, "payout")
+
+    @property
     def n_constraints(self):
         return self.ropes.n_constraints + (self.ropes.n_ropes if self.programmed else 0)
 
@@ -157,9 +161,9 @@ class WinchedRopes(System):
     def residual(self, t, q, v, u, a, multipliers):
         ropes = self.paid_out(t, q, v)
         k = ropes.n_constraints
-        state = (self.split(x)[0] for x in (q, v))
         own, b = self.split(a)
-        first = ropes.residual(t, *state, self.inputs(u)[0], own, multipliers[:k])
+        at, rate = self.split(q)[0], self.split(v)[0]
+        first = ropes.residual(t, at, rate, self.inputs(u)[0], own, multipliers[:k])
         last = self.winch_rows(t, q, v, u, b)
         if self.programmed:
             last = last + multipliers[k:, None]
@@ -212,9 +216,8 @@ class WinchedRopes(System):
         )
 
     def acceleration(self, t, q, v, u):
-        ropes, parts = self.paid_out(t, q, v), [self.split(x)[0] for x in (q, v)]
-        own = ropes.acceleration(t, *parts, self.inputs(u)[0])
-        y = self.split(q)[1]
+        ropes, (at, y) = self.paid_out(t, q, v), self.split(q)
+        own = ropes.acceleration(t, at, self.split(v)[0], self.inputs(u)[0])
         push = -self.winch_rows(t, q, v, u, jnp.zeros_like(y))
         return jnp.concatenate([own, (push / self._winch_inertia(t, y)).reshape(-1)])
 
@@ -296,8 +299,8 @@ class WinchedRopes(System):
 
     def outputs(self, t, q, v, u, multipliers):
         ropes, k = self.paid_out(t, q, v), self.ropes.n_constraints
-        parts = [self.split(x)[0] for x in (q, v)]
-        out = ropes.outputs(t, *parts, self.inputs(u)[0], multipliers[:k])
+        at, rate = self.split(q)[0], self.split(v)[0]
+        out = ropes.outputs(t, at, rate, self.inputs(u)[0], multipliers[:k])
         out["payout"] = ropes.payout
         if self.programmed:
             out["winch_force"] = multipliers[k:]

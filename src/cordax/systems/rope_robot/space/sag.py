@@ -3,13 +3,14 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ....math.safe import safe_norm
 from ..hanging import arcs
 
 
 def hanging_arcs(chord: Float[Array, "3 m"], length, count: int) -> Float[Array, "3 s m"]:
     """Nodes [m] from the root of sagging ropes of a length (m,) [m] over chords from root to end:
     arcs in the vertical plane of the chord; ropes that are too short are straight and stretched."""
-    across = jnp.sqrt(chord[0] ** 2 + chord[1] ** 2)
+    across = safe_norm(chord[:2], axis=0)
     upright = across == 0.0
     safe = jnp.where(upright, 1.0, across)
     x, y = jnp.where(upright, 1.0, chord[0] / safe), jnp.where(upright, 0.0, chord[1] / safe)
