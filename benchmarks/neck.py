@@ -1,13 +1,14 @@
 """Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--figure
 error_time.png]`.
 
-Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, durations, sharing,
-batch, precision (default: all).
+Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, gradient_long,
+durations, sharing, batch, precision (default: all).
 Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
 is built where a compiler is."""
 
 import argparse
 import json
+import resource
 import tempfile
 
 import cordax
@@ -168,6 +169,34 @@ def gradient() -> dict:
     return out
 
 
+def gradient_long(steps: int = 100_000) -> dict:
+    """Reverse mode over many steps with checkpoints: time against the run, and how far the
+    process's largest memory grows [MB]. To be measured in a process of its own."""
+    neck, control, state = controlled()
+    options = {"dt": 2e-3, "duration": 2e-3 * steps, "save_every": 1000, "throw": False}
+
+    def error(p):
+        where = lambda n: (n.tendon.stiffness, n.tendon.damping)
+        variant = eqx.tree_at(where, neck, (p[0], p[1]))
+        run = cordax.simulate(variant, state, control=control, adjoint="checkpointed", **options)
+        return jnp.mean(control.tracking_error(run) ** 2)
+
+    p, peak = jnp.array([1e5, 100.0]), lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run, slope = jax.jit(error).lower(p).compile(), jax.jit(jax.grad(error)).lower(p).compile()
+    jax.block_until_ready(run(p))
+    before = peak()
+    jax.block_until_ready(slope(p))
+    grown = (peak() - before) / 1024
+    times = measure.in_turns({"run": lambda: run(p), "gradient": lambda: slope(p)}, repeats=5)
+    return {
+        "steps": steps,
+        "run_s": round(times["run"], 3),
+        "gradient_s": round(times["gradient"], 3),
+        "times_run": round(times["gradient"] / times["run"], 2),
+        "memory_grows_mb": round(grown, 1),
+    }
+
+
 def durations(lengths=(3150, 300)) -> dict:
     """Gradients outside of `jit`: pieces of a fixed size, which know no duration, against one loop
     compiled for it. Both take turns; times are minima."""
@@ -288,7 +317,8 @@ def _plot_precision(rows: list[dict], path: str) -> None:
 
 def main() -> None:
     parts = {"step": step, "hoist": hoist, "motion": motion, "start": start, "gradient": gradient}
-    parts |= {"durations": durations, "sharing": sharing, "batch": batch, "overhead": overhead}
+    parts |= {"gradient_long": gradient_long, "durations": durations, "sharing": sharing}
+    parts |= {"batch": batch, "overhead": overhead}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help="one or more of those above")
     parser.add_argument("--figure", help="write the error-against-time plot here")
