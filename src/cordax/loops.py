@@ -19,20 +19,21 @@ def loop(body, carry, n: int, adjoint: str):
     return _checkpointed(body, carry, n)
 
 
-#: bytes of stored rows up to which `flat` keeps them all
-_FLAT_BYTES = 4_000_000
+#: bytes of stored rows up to which `flat` keeps them all, under each of `ADJOINTS`: beside all
+#: that "scan" stores they must fit into the cache, with checkpoints only into memory
+_FLAT_BYTES = {"scan": 4_000_000, "checkpointed": 64_000_000, "forward": 0}
 
 
-def fits_flat(keep, carry, steps: int) -> bool:
+def fits_flat(keep, carry, steps: int, adjoint: str) -> bool:
     """Whether what is to `keep` after every one of so many steps is little."""
     shapes = jax.tree.leaves(jax.eval_shape(keep, carry))
-    return steps * sum(x.size * x.dtype.itemsize for x in shapes) <= _FLAT_BYTES
+    return steps * sum(x.size * x.dtype.itemsize for x in shapes) <= _FLAT_BYTES[adjoint]
 
 
-def flat(step, keep, carry, n: int, every: int, count=None):
+def flat(step, keep, carry, n: int, every: int, count=None, adjoint: str = "scan"):
     """`n` times `every` steps, or the first `count` times, and what is to `keep` of the carry after
-    each `every` of them, in one loop that keeps it after every step: two nested loops take five
-    times as long to compile in reverse mode."""
+    each `every` of them, in one loop that keeps it after every step: one more loop around it takes
+    five times as long to compile in reverse mode."""
 
     def one(carry, i):
         carry, _ = step(carry, i)
@@ -40,7 +41,7 @@ def flat(step, keep, carry, n: int, every: int, count=None):
 
     indices = jnp.arange(n * every)
     if count is None:
-        carry, rows = lax.scan(one, carry, indices)
+        carry, rows = loop(one, carry, n * every, adjoint)
     else:
         carry, rows = counted_reverse(one, carry, indices, count * every)
     return carry, jax.tree.map(lambda x: x[every - 1 :: every], rows)
@@ -70,10 +71,16 @@ def each(function, *arrays, count=None, reverse=False):
     return lax.map(lambda row: function(*row), arrays)
 
 
+#: iterations between checkpoints, at most
+_BLOCK = 16
+
+
 def _checkpointed(body, carry, n):
-    """Blocks of about sqrt(n) iterations: reverse mode keeps one carry per block and repeats the
-    block."""
-    size = max(1, math.isqrt(n))
+    """Blocks of iterations: reverse mode keeps one carry per block and repeats the block. About
+    sqrt(n) of them would need least memory; what a block stores should stay in the cache (neck:
+    4.2 times the run with 16, 4.6 with 48, 6.0 with 128; `benchmarks/neck.py gradient_long`), and
+    carries are small."""
+    size = min(max(1, math.isqrt(n)), _BLOCK)
     blocks, rest = divmod(n, size)
     inner = jax.checkpoint(lambda c, i: lax.scan(body, c, i))
     carry, ys = lax.scan(inner, carry, jnp.arange(blocks * size).reshape(blocks, size))

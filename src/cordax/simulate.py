@@ -80,8 +80,8 @@ def simulate(
       None for zero inputs.
     - `save_every`: store every n-th step. Outputs are computed for stored states only.
     - `adjoint`: what reverse-mode differentiation stores: "scan" everything (fastest),
-      "checkpointed" the states at about sqrt(steps) instants, outside of `jit` at every 2048th step
-      (little memory, one more forward run),
+      "checkpointed" the states every 16 steps, outside of `jit` at every 2048th (little memory, one
+      more forward run),
       "forward" nothing (forward mode only).
     - `throw`: raise `SimulationError` on failure. Use `throw=False` in a batch: each member then
       carries its own `result`.

@@ -205,14 +205,14 @@ def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bo
         return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
 
     steps = n_saves * run.save_every
-    one_loop = run.adjoint == "scan" and run.save_every > 1 and fits_flat(keep, start, steps)
+    one_loop = run.save_every > 1 and fits_flat(keep, start, steps, run.adjoint)
     later = lambda carry, i: step(carry, first * run.save_every + i)
     if reverse:
         end, stored = flat(later, keep, start, n_saves, run.save_every, count)
     elif count is not None:
         end, stored = counted(block, start, n_saves, count)
     elif one_loop:
-        end, stored = flat(later, keep, start, n_saves, run.save_every)
+        end, stored = flat(later, keep, start, n_saves, run.save_every, adjoint=run.adjoint)
     else:
         end, stored = loop(block, start, n_saves, run.adjoint)
     prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
