@@ -212,7 +212,7 @@ def test_work_of_winches_is_energy_and_heat(lift):
     """The multipliers' power against the energy of the whole."""
     machine = lift.system
     energy = np.asarray(lift.energy()["total"])
-    lost = np.asarray(jax.vmap(machine.dissipation)(lift.t, lift.q, lift.v))
+    lost = np.asarray(jax.vmap(machine.dissipation)(lift.q, lift.v))
     power = -np.sum(np.asarray(lift["winch_force"]) * np.asarray(lift.v)[:, -2:], axis=1)
     work = np.trapezoid(power - lost, lift.t)
     assert energy[-1] - energy[0] > 15.0  # 5 kg by 0.4 m

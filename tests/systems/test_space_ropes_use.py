@@ -161,6 +161,26 @@ def test_bad_numbers(changes, message):
         machine(**changes)
 
 
+@pytest.mark.parametrize("end", [None, (0.6, 0.0, -0.5)])
+def test_ropes_without_a_platform_take_implicit_steps(end):
+    """Free and held ends: what generalised alpha and implicit methods solve."""
+    held = None if end is None else jnp.array([end])
+    rope = SpatialRopeRobot(roots=np.zeros((1, 3)), length=1.0, count=2, end_point=held)
+    q, n, h = rope.hanging().q, rope.n_q, 1e-3
+
+    @jax.jit
+    def solved(b):
+        v, u = 0.1 * jnp.ones(n), jnp.zeros(rope.n_u)
+        motion = rope.linearise(jnp.zeros(()), q, v, u)
+        x, pull = motion.constrained_solver(jnp.zeros((0, n)), h)(b, jnp.zeros(0))
+        return motion.product(h, h * h, x), pull
+
+    b = jnp.linspace(1.0, 2.0, n)
+    found, pull = solved(b)
+    np.testing.assert_allclose(found, b, rtol=1e-9)
+    assert pull.shape == (0,)
+
+
 def test_ropes_that_hang_upright_have_gradients():
     """Where a search begins: a stretched rope, its end right below its root."""
 

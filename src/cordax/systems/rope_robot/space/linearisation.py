@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ....math.linalg import matvec, solve, vecmat
 from ....math.materialise import materialise
 from ....mechanics import Linearisation
+from ....mechanics.linearisation import ComplementSolver
 from ....mechanics.saddle import SaddlePoint
 from . import chain
 
@@ -102,6 +103,8 @@ class SpatialRopeLinearisation(Linearisation):
 
     def constrained_solver(self, jacobian, h, h2=None, rows=None):
         h2 = h * h if h2 is None else h2
+        if self.robot.platform is None:  # no constraints
+            return ComplementSolver(self.implicit_solver(h, h2), jacobian, rows)
         rows = jacobian if rows is None else rows
         factor = lax.stop_gradient(self).factorise(*lax.stop_gradient((h, h2)))
         saddle = _saddle_matrix(*lax.stop_gradient((factor, jacobian, rows)))
