@@ -81,8 +81,7 @@ def simulate(
     - `save_every`: store every n-th step. Outputs are computed for stored states only.
     - `adjoint`: what reverse-mode differentiation stores: "scan" everything (fastest),
       "checkpointed" the states every 16 steps, outside of `jit` at every 2048th (little memory, one
-      more forward run),
-      "forward" nothing (forward mode only).
+      more forward run), "forward" nothing (forward mode only).
     - `throw`: raise `SimulationError` on failure. Use `throw=False` in a batch: each member then
       carries its own `result`.
     - `progress`: show a progress bar (outside of `jit`).

@@ -299,15 +299,15 @@ def terms(
 def _columns(tree: Tree, bodies, W, S):
     """Jacobians (k, r, n_v) from derivatives `W` (k, r, b, 6) by the twists of `bodies` (k, b)."""
     moves = tree.moves[bodies] > 0
-    loop, body, velocity = (np.argwhere(moves)[:, i] for i in range(3))
+    loop, body, velocity = np.nonzero(moves)
     if 3 * len(loop) > moves.size:
         columns = jnp.sum(W[:, :, :, None, :] * S, axis=-1)
         return jnp.sum(columns * jnp.asarray(moves, S.dtype)[:, None], axis=2)
     entries = materialise(jnp.sum(W[loop, :, body] * S[velocity][:, None, :], axis=-1))
     place = np.full(moves.shape, len(loop))
     place[moves] = np.arange(len(loop))
-    k, b, n = place.shape
-    parts = [picked(entries, place[:, i].reshape(-1)).reshape(k, n, -1) for i in range(b)]
+    k, n = W.shape[0], S.shape[0]
+    parts = [picked(entries, place[:, i].reshape(-1)).reshape(k, n, -1) for i in range(W.shape[2])]
     return jnp.swapaxes(sum(parts[1:], parts[0]), 1, 2)
 
 
