@@ -31,19 +31,19 @@ class Trajectory(eqx.Module):
     (`system` is that of the last). Where a phase has fewer coordinates, inputs or outputs than
     another, the rest is NaN."""
 
-    t: Float[Array, " k"]
-    q: Float[Array, "k n_q"]
-    v: Float[Array, "k n_v"]
-    u: Float[Array, "k n_u"]
-    multipliers: Float[Array, "k m"]
-    violation: Float[Array, " k"]
-    outputs: dict[str, Float[Array, "k ..."]]
-    warnings: dict[str, Float[Array, ""]]
+    t: Float[Array, "*batch k"]
+    q: Float[Array, "*batch k n_q"]
+    v: Float[Array, "*batch k n_v"]
+    u: Float[Array, "*batch k n_u"]
+    multipliers: Float[Array, "*batch k m"]
+    violation: Float[Array, "*batch k"]
+    outputs: dict[str, Float[Array, "..."]]
+    warnings: dict[str, Float[Array, "*batch"]]
     result: RESULTS
-    failure_time: Float[Array, ""]
+    failure_time: Float[Array, "*batch"]
     system: System | None
     events: Events | None = None
-    statistics: dict[str, Int[Array, ""]] = eqx.field(default_factory=dict)
+    statistics: dict[str, Int[Array, "*batch"]] = eqx.field(default_factory=dict)
     phases: tuple["Trajectory", ...] = ()
 
     def __getitem__(self, name: str):

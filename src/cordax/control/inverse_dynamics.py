@@ -1,6 +1,6 @@
 """Inverse dynamics of machines with more inputs than degrees of freedom."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from .references import Reference
 from .tension import TensionDistribution
 
 
+@runtime_checkable
 class Driven(Protocol):
     """What the controller must know of its machine, besides its being a System: which coordinates
     move freely, all where there are no loops, and what its inputs do."""
