@@ -40,12 +40,19 @@ MEMORY = 800
 _LONGEST = tuple((Path(__file__).parent / "longest_first.txt").read_text().split())
 
 
+#: what takes half a minute or more to compile: marked `long`, and left to `pytest -m long`
+_LONG = tuple((Path(__file__).parent / "long.txt").read_text().split())
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """The longest first. A file is one unit of work, so that its tests share what they compile,
     except for those marked `alone`."""
     rank = {name: i for i, name in enumerate(_LONGEST)}
     for item in items:
         file = item.nodeid.split("::")[0]
+        if item.nodeid.removeprefix("tests/").startswith(_LONG):
+            item.add_marker(pytest.mark.long)
         alone = item.get_closest_marker("alone") is not None
         item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else file))
     last = len(rank)
