@@ -223,7 +223,14 @@ class Trajectory(eqx.Module):
 
     def save(self, path: str | Path) -> Path:
         """Write every number to `path` (NumPy `.npz`, added if missing), exactly; returns the path.
-        The file appears complete or not at all. A machine of cordax goes with it."""
+        The file appears complete or not at all. A machine of cordax goes with it. Runs whose phases
+        have other coordinates are saved phase by phase."""
+        sizes = [phase.q.shape[-1] for phase in self.phases]
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"save: got phases of {', '.join(map(str, sizes))} coordinates, expected the same "
+                "in all: save each of `run.phases` by itself"
+            )
         arrays: dict = {f: np.asarray(getattr(self, f)) for f in files.ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
         arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
