@@ -3,7 +3,8 @@
 Prints one JSON object. Parts: force (one elastic force against C++), run (10 s at 2 ms with
 Forest-Ruth on the paper-effective rod), wire (a real aluminium wire between supports: sag against
 the elastica, dynamic error against a converged run, time), batch (1024 rods), gradient (of a run),
-stiffness (the matrix by spans and its solves against differentiation and dense solves)."""
+stiffness (the matrix by spans and its solves against differentiation and dense solves), harness
+(constrained solves of joined rods, along their chains against dense ones)."""
 
 import argparse
 import json
@@ -21,7 +22,7 @@ import numpy as np  # noqa: E402
 from scipy.optimize import brentq  # noqa: E402
 
 from cordax.math import bsplines  # noqa: E402
-from cordax.systems import End, SplineRod  # noqa: E402
+from cordax.systems import End, Harness, Joint, SplineRod  # noqa: E402
 
 #: Khalifa and Palli (2022), 10 s at 2 ms: C++ and MATLAB [s]
 PAPER_S = {"cpp": 182.46, "matlab": 473.18}
@@ -216,8 +217,39 @@ def stiffness() -> dict:
     return out
 
 
+def harness() -> dict:
+    """One constrained implicit solve of a harness of rods: along their chains with a complement for
+    the joints, and dense with derivatives by AD."""
+    out, t, none, h = {}, jnp.zeros(()), jnp.zeros(0), jnp.asarray(1e-3)
+    for n in (6, 12, 18):
+        half = {"length": 1.0, "young": 2.5e6, "control_points": n}
+        left = SplineRod(right=End.free(), **half)
+        right = SplineRod(left=End.free(), right=End.pinned([1.9, 0.0, 0.0]), **half)
+        machine = Harness((left, right), (Joint(0, "right", 1, "left"),))
+        q, v = machine.default_state().q, jnp.zeros(machine.n_v)
+
+        def solved(linearise, machine=machine, v=v):
+            def go(q):
+                J = machine.constraint_terms(t, q, v).jacobian
+                solve = linearise(machine, t, q, v, none).constrained_solver(J, h, h * h)
+                return solve(machine.force(t, q, v, none), jnp.zeros(J.shape[0]))[0]
+
+            return go
+
+        chains, cost = loop(solved(Harness.linearise), q, 100)
+        dense, dense_cost = loop(solved(cordax.System.linearise), q, 100)
+        out[f"{machine.n_v} coordinates"] = {
+            "chains_us": round(chains * 1e6, 1),
+            "dense_us": round(dense * 1e6, 1),
+            "gain": round(dense / chains, 1),
+            "chains": cost,
+            "dense": dense_cost,
+        }
+    return out
+
+
 PARTS = {"force": force, "run": run, "wire": real_wire, "batch": batch}
-PARTS |= {"gradient": gradient, "stiffness": stiffness}
+PARTS |= {"gradient": gradient, "stiffness": stiffness, "harness": harness}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
