@@ -229,10 +229,10 @@ def harness() -> dict:
         q, v = machine.default_state().q, jnp.zeros(machine.n_v)
 
         def solved(linearise, machine=machine, v=v):
-            def go(q):
-                J = machine.constraint_terms(t, q, v).jacobian
-                solve = linearise(machine, t, q, v, none).constrained_solver(J, h, h * h)
-                return solve(machine.force(t, q, v, none), jnp.zeros(J.shape[0]))[0]
+            def go(x):
+                J = machine.constraint_terms(t, x, v).jacobian
+                solve = linearise(machine, t, x, v, none).constrained_solver(J, h, h * h)
+                return solve(machine.force(t, x, v, none), jnp.zeros(J.shape[0]))[0]
 
             return go
 
