@@ -70,7 +70,7 @@ def test_bad_input_is_a_message_and_code_2(words, message, capsys):
 
 def test_words_that_are_no_command(capsys):
     assert main(["swim"]) == 2
-    assert "no command 'swim'" in capsys.readouterr().err
+    assert "there is no 'swim'" in capsys.readouterr().err
     assert main(["run"]) == 2
     assert "cordax run neck" in capsys.readouterr().err
     assert main([]) == 2

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ _COMMANDS = {
     ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
     "sweep": _Command("sweep", "sweep", "simulate a machine in many variants, resumable"),
+    "doctor": _Command("doctor", "doctor", "versions, devices, caches: what to say in a report"),
     "list": _Command("listing", "show", "machines and integrators"),
 }
 
@@ -71,10 +73,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _call(name, words[count:])
     if words[0] in {name.split()[0] for name in _COMMANDS}:
         asked = words[1:2] in (["-h"], ["--help"])
+        if len(words) > 1 and not asked:
+            print(f"cordax: {words[0]} what? {_nearest(words)}\n", file=sys.stderr)
         print(_overview(words[0]), file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
-    print(f"cordax: no command {words[0]!r}\n\n{_overview()}", file=sys.stderr)
+    print(f"cordax: {_nearest(words)}\n\n{_overview()}", file=sys.stderr)
     return 2
+
+
+def _nearest(words: list[str]) -> str:
+    """What was not understood, and what it may have meant."""
+    first = {name.split()[0] for name in _COMMANDS}
+    given, known = words[0], first
+    if words[0] in first:
+        given, known = words[1], {n.split()[1] for n in _COMMANDS if n.startswith(f"{words[0]} ")}
+    near = get_close_matches(given, known, 1)
+    return f"there is no {given!r}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def _call(name: str, rest: list[str]) -> int:
