@@ -114,7 +114,7 @@ def batch(members: int = 1024, dt: float = 1e-2) -> dict:
 
     def fine(mass):
         robot = plate("model_1", mass)
-        control = Pulses([(0.0, 0.01)], [[*PUSH, 0.0, 0.0, 0.0]], step=1e-3)
+        control = Pulses([(0.0, 0.01)], [[*PUSH, 0.0, 0.0, 0.0]], period=1e-3)
         keep = {"dt": 1e-3, "duration": 1.0, "save_every": 10}
         return cordax.simulate(robot, robot.default_state(), control=control, **keep)
 

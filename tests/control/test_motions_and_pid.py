@@ -64,5 +64,5 @@ def test_bad_input():
         ValueError, match=r"coordinates: got .*, expected at least one index into q"
     ):
         PID(constant(1.0), (), 0.05)
-    with pytest.raises(ValueError, match=r"sample: got 0.0, expected a finite number > 0"):
+    with pytest.raises(ValueError, match=r"period: got 0.0, expected a finite number > 0"):
         PID(constant(1.0), (0,), 0.0)

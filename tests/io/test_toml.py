@@ -71,7 +71,7 @@ def test_suspended_plate_hangs_at_rest(files):
     np.testing.assert_allclose(robot.drives.lengths.value, 3.962870065436258, rtol=1e-14)
     np.testing.assert_allclose(robot.static_tensions(), 35.283, atol=5e-4)
     control = files["suspended"].control
-    assert isinstance(control, Pulses) and control.step == 0.01
+    assert isinstance(control, Pulses) and control.period == 0.01
     np.testing.assert_array_equal(control.inputs, [[50, 100, 0, 0, 0, 0]])
 
 
