@@ -76,6 +76,26 @@ def test_failure_is_raised_from_compiled_code():
         jax.block_until_ready(jax.jit(lambda x: run(x).q * x)(1.0))
 
 
+@pytest.mark.parametrize("transformed", [lambda f: f, jax.grad, jax.jacfwd, jax.vmap])
+def test_inside_of_jit_why_it_failed_is_said_first(transformed, caplog):
+    """Before the lines that JAX and XLA put around an error of compiled code."""
+
+    def end(stiffness):
+        options = {"dt": 0.01, "duration": 0.05, "integrator": "explicit_euler"}
+        return simulate(Oscillator(stiffness=stiffness), **options).q[-1, 0]
+
+    go = jax.jit(transformed(end))
+    batch = transformed is jax.vmap
+    good, bad = (jnp.array([1.0, k]) if batch else jnp.array(k) for k in (2.0, 1e12))
+    jax.block_until_ready(go(good))
+    assert not caplog.records
+    with pytest.raises((RuntimeError, ValueError), match="left the range"):
+        jax.block_until_ready(go(bad))
+    first = caplog.records[0]
+    said = "Oscillator with ExplicitEuler at dt = 0.01 s failed at t = 0.0"
+    assert first.name == "cordax" and first.getMessage().startswith(said)
+
+
 def test_newton_not_converged():
     stuck = cordax.ImplicitEuler(max_iterations=1)
     run = simulate(Pendulum(), dt=0.5, duration=1.0, integrator=stuck, throw=False)

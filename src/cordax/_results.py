@@ -55,9 +55,10 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
         "modes)."
     )
     newton_not_converged = (
-        "The Newton iteration of an implicit step did not converge. Try a smaller dt, more "
-        "iterations "
-        "(max_iterations) or a linearly implicit integrator."
+        "The Newton iteration of an implicit step did not converge. Try a smaller dt, accuracy "
+        "in place of dt (a step without solution is then repeated smaller), or a linearly "
+        "implicit integrator. Stiff machines without damping gain energy under methods that damp "
+        "nothing, such as ImplicitMidpoint: use cordax.GeneralisedAlpha."
     )
     constraint_drift = (
         "The constraints drifted further than allowed. Try a smaller dt, stronger stabilisation "

@@ -11,6 +11,7 @@ import numpy as np
 from jax.core import Tracer
 
 from ._checks import is_number, require, require_known, require_number, require_whole
+from ._compiled_errors import raise_compiled
 from ._precision import as_float_array, warn_if_single
 from ._results import GOOD, RESULTS, Code
 from .engine import advance
@@ -220,14 +221,16 @@ def _phase_start(phase, state: State) -> tuple[Any, Any]:
 
 def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
     code = trajectory.result._value  # pyright: ignore[reportAttributeAccessIssue]
+    machine, method = type(trajectory.system).__name__, type(integrator).__name__
+    who = f"{machine} with {method} at dt = {float(dt):g} s failed"
     if isinstance(code, Tracer):
-        return trajectory.result.error_if(trajectory, trajectory.result != RESULTS.successful)
+        reasons = RESULTS._index_to_message  # pyright: ignore[reportAttributeAccessIssue]
+        tell = lambda reason, time: f"{who} at t = {time:g} s. {reason}"
+        failed = trajectory.result != RESULTS.successful
+        return raise_compiled(trajectory, failed, code, reasons, tell, trajectory.failure_time)
     if np.any(np.asarray(code) != _SUCCESS):
-        machine = type(trajectory.system).__name__
-        raise SimulationError(
-            f"{machine} with {type(integrator).__name__} at dt = {float(dt):g} s failed at t = "
-            f"{float(trajectory.failure_time):g} s. {RESULTS[trajectory.result]}"
-        )
+        time = float(trajectory.failure_time)
+        raise SimulationError(f"{who} at t = {time:g} s. {RESULTS[trajectory.result]}")
     return trajectory
 
 

@@ -20,6 +20,7 @@ from .._checks import (
     require_shape,
     require_whole,
 )
+from .._compiled_errors import raise_compiled
 from .._precision import as_float_array
 from .._recheck import recheck
 from ..consistency import POSITION_TOLERANCE
@@ -135,7 +136,7 @@ def equilibrium(
     code = known_values(rest.code)
     if code is None:  # traced: which coordinate is to blame cannot be said
         messages = [f"equilibrium: no state at rest found: {x}" for x in _REASONS.values()]
-        return eqx.branched_error_if(rest.state, ~rest.found, rest.code - 1, messages)
+        return raise_compiled(rest.state, ~rest.found, rest.code - 1, messages)
     if code != FOUND:
         raise RuntimeError(_explain(system, rest))
     return rest.state
