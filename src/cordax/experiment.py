@@ -45,7 +45,8 @@ class Experiment(eqx.Module):
     - `system`: the machine. Its numbers, and those of start and controller, are what a `Parameter`
       names.
     - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
-      stretch that depends on its stiffness); the machine's default state if not given.
+      stretch that depends on its stiffness); the machine's default state if not given. A module
+      that can be called has numbers of its own, which a `Parameter` names: `"state0.tilt"`.
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
     - `duration`, `dt`, `t0` [s], `save_every`, `integrator`, `formulation`: as in `simulate`.
     - `switches`: what becomes of the machine and when, `((time, "pick"), ...)` [s]: the name of a
@@ -94,7 +95,9 @@ class Experiment(eqx.Module):
         """The state the run begins with."""
         if self.state0 is None:
             return self.system.default_state()
-        return self.state0(self.system) if isinstance(self.state0, Recipe) else self.state0
+        if callable(self.state0):
+            return self.state0(self.system)  # pyright: ignore[reportReturnType]
+        return self.state0
 
     @property
     def inputs(self) -> Any:

@@ -28,12 +28,19 @@ class Parameter(eqx.Module):
     - `transform`: "log" searches the logarithm, so that the value stays positive and steps are
       relative; "linear" the number itself. Default: "log" for positive start values.
     - `bounds`: (low, high); the search then stays between them, in logit coordinates.
+    - `each`: with several recordings, one value for each of them, named `name@0`, `name@1`...,
+      instead of one for all. Default: each for the start (`state0.`), one for all else.
+    - `prior`: (mean, standard deviation), what is known of the value before the fit.
+    - `unit`: for tables; found in the docstring of the machine's part if not given.
     """
 
     name: str = eqx.field(static=True)
     where: Callable[[Any], Any] | None = eqx.field(static=True, default=None)
     transform: Transform | None = eqx.field(static=True, default=None)
     bounds: tuple[float, float] | None = eqx.field(static=True, default=None)
+    each: bool | None = eqx.field(static=True, default=None)
+    prior: tuple[float, float] | None = eqx.field(static=True, default=None)
+    unit: str | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         require(isinstance(self.name, str) and self.name != "", "name", self.name, "a name or path")
@@ -41,11 +48,19 @@ class Parameter(eqx.Module):
         require(where, f"{self.name}: where", self.where, "a function from the machine to an array")
         if self.transform is not None:
             require_known(f"{self.name}: transform", self.transform, ("log", "linear"))
-        if self.bounds is not None:
-            given: Any = self.bounds if isinstance(self.bounds, tuple) else ()
-            numbers = len(given) == 2 and all(is_number(x) and np.isfinite(x) for x in given)
+        require(self.each in (None, True, False), f"{self.name}: each", self.each, "True or False")
+        if self.prior is not None:
+            pair = _pair(self.prior)
             require(
-                numbers and given[0] < given[1],
+                pair is not None and pair[1] > 0,
+                f"{self.name}: prior",
+                self.prior,
+                "(mean, standard deviation), finite, with a deviation > 0",
+            )
+        if self.bounds is not None:
+            pair = _pair(self.bounds)
+            require(
+                pair is not None and pair[0] < pair[1],
                 f"{self.name}: bounds",
                 self.bounds,
                 "(low, high), finite, with low < high",
@@ -56,6 +71,12 @@ class Parameter(eqx.Module):
                 self.transform,
                 "none with bounds",
             )
+
+
+def _pair(given: Any) -> tuple[float, float] | None:
+    """Two finite numbers, or None."""
+    pair = given if isinstance(given, tuple) else ()
+    return pair if len(pair) == 2 and all(is_number(x) and np.isfinite(x) for x in pair) else None
 
 
 class _Place(eqx.Module):
@@ -86,6 +107,11 @@ class ParameterSet(eqx.Module):
     kinds: tuple[str, ...] = eqx.field(static=True)  # one per place
     bounds: tuple[tuple[float, float] | None, ...] = eqx.field(static=True)
     starts: tuple[jax.Array, ...]
+    #: the recording whose experiment a place belongs to; None: all
+    only: tuple[int | None, ...] = eqx.field(static=True)
+    #: (mean, standard deviation) of each place, or None
+    priors: tuple[tuple[float, float] | None, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)  # one per number; "" if nobody knows
 
     @property
     def size(self) -> int:
@@ -114,11 +140,22 @@ class ParameterSet(eqx.Module):
         """The numbers at search coordinates `y`, shape (p,) each."""
         return jnp.concatenate([x.ravel() for x in self._arrays(y)])
 
-    def insert(self, experiment: Experiment, y) -> Experiment:
-        """The experiment with the numbers at `y`."""
-        for place, value in zip(self.places, self._arrays(y), strict=True):
-            experiment = place.write(experiment, value)
+    def insert(self, experiment: Experiment, y, recording: int = 0) -> Experiment:
+        """The experiment of a recording with the numbers at `y`."""
+        for place, value, only in zip(self.places, self._arrays(y), self.only, strict=True):
+            if only in (None, recording):
+                experiment = place.write(experiment, value)
         return experiment
+
+    def surprise(self, y) -> jax.Array:
+        """How many standard deviations the numbers that have priors are off their means, shape
+        (n_priors,)."""
+        rows = [
+            ((x - prior[0]) / prior[1]).ravel()
+            for x, prior in zip(self._arrays(y), self.priors, strict=True)
+            if prior is not None
+        ]
+        return jnp.concatenate(rows) if rows else jnp.zeros(0, y.dtype)
 
     def _arrays(self, y) -> list[jax.Array]:
         arrays, used = [], 0
@@ -138,8 +175,11 @@ class ParameterSet(eqx.Module):
         return arrays
 
 
-def collect(parameters: Sequence[str | Parameter], experiment: Experiment) -> ParameterSet:
-    """Find the parameters in the experiment; their values there are the start of the search."""
+def collect(
+    parameters: Sequence[str | Parameter], experiment: Experiment | Sequence[Experiment]
+) -> ParameterSet:
+    """Find the parameters in the experiment, or in those of several recordings; their values there,
+    for what is shared those in the first, are the start of the search."""
     require(
         isinstance(parameters, (list, tuple))
         and len(parameters) > 0
@@ -148,22 +188,57 @@ def collect(parameters: Sequence[str | Parameter], experiment: Experiment) -> Pa
         parameters,
         'a list of names or Parameters, such as ["tendon.stiffness"]',
     )
-    given = [p if isinstance(p, Parameter) else Parameter(p) for p in parameters]
-    names, places, kinds, starts = [], [], [], []
-    for parameter in given:
-        place = _find(parameter, experiment)
-        start = as_float_array(place.read(experiment))
-        kind = _kind(parameter, start)
-        numbers = [parameter.name] if start.ndim == 0 else _numbered(parameter.name, start.shape)
-        names += numbers
-        places.append(place)
-        kinds.append(kind)
-        starts.append(start)
+    experiments = [experiment] if isinstance(experiment, Experiment) else list(experiment)
+    several = len(experiments) > 1
+    names, places, kinds, bounds, starts, only, priors, units = ([] for _ in range(8))
+    for parameter in (p if isinstance(p, Parameter) else Parameter(p) for p in parameters):
+        each = parameter.name.startswith("state0") if parameter.each is None else parameter.each
+        for i in range(len(experiments)) if several and each else (None,):
+            place = _find(parameter, experiments[i or 0])
+            start = as_float_array(place.read(experiments[i or 0]))
+            if several and i is None:
+                _require_alike(parameter, start, experiments)
+            kind = _kind(parameter, start)
+            name, end = parameter.name, "" if i is None else f"@{i}"
+            numbers = [name] if start.ndim == 0 else _numbered(name, start.shape)
+            names += [number + end for number in numbers]
+            places.append(place)
+            kinds.append(kind)
+            bounds.append(parameter.bounds)
+            starts.append(start)
+            only.append(i)
+            priors.append(parameter.prior)
+            unit = parameter.unit if parameter.unit is not None else _unit(place, experiments[0])
+            units += [unit] * start.size
     repeated = sorted({n for n in names if names.count(n) > 1})
     require(not repeated, "parameters", ", ".join(repeated), "each name once")
-    return ParameterSet(
-        tuple(names), tuple(places), tuple(kinds), tuple(p.bounds for p in given), tuple(starts)
-    )
+    listed = names, places, kinds, bounds, starts, only, priors, units
+    return ParameterSet(*map(tuple, listed))
+
+
+def _require_alike(parameter: Parameter, start, experiments: list[Experiment]) -> None:
+    """What is shared has one shape."""
+    for i, other in enumerate(experiments[1:], 1):
+        shape = jnp.shape(_find(parameter, other).read(other))
+        given = f"shape {shape} in the experiment of recording {i}"
+        require(shape == start.shape, f"parameter {parameter.name!r}", given, f"{start.shape}")
+
+
+def _unit(place: _Place, experiment: Experiment) -> str:
+    """The unit that the docstring of the part which holds a number gives it: `` `name` [N] ``."""
+    steps = place.leaf.steps if isinstance(place.leaf, _Path) else ()
+    if not steps or not isinstance(steps[-1], str):
+        return ""
+    if steps[0] == "state0":
+        return ""
+    owner = _Path(steps[:-1])(experiment)
+    for kind in type(owner).__mro__:
+        if kind.__module__.split(".")[0] in ("equinox", "builtins"):
+            continue
+        found = re.search(rf"`{steps[-1]}`[^`\[]*\[([^\]\n]+)\]", kind.__doc__ or "")
+        if found:
+            return found[1]
+    return ""
 
 
 def _numbered(name: str, shape) -> list[str]:

@@ -299,7 +299,7 @@ def test_bad_arguments_are_named(exact):
         ({"method": "newton"}, "'levenberg-marquardt' or an optax"),
         ({"max_steps": 0}, "max_steps"),
         ({"tolerance": 0.0}, "tolerance"),
-        ({"dt": 0.03}, "divisor of the sampling interval"),
+        ({"dt": -0.03}, "dt.*> 0"),
         ({"integrator": "magic"}, "one of explicit_euler"),
     ]
     for options, message in bad:

@@ -24,11 +24,44 @@ def test_the_default_step_divides_the_sampling_interval():
     assert np.isclose(grid(np.array([0.0, 0.01]), None, None, default_dt=3e-3).dt, 2.5e-3)
 
 
-def test_samples_between_steps_are_refused():
-    with pytest.raises(ValueError, match=r"0\.0015 s, 1\.5 steps.*divisor of the sampling"):
-        grid(np.array([0.0, 1e-3, 1.5e-3]), dt=1e-3, t0=None, default_dt=1.0)
+def test_samples_between_steps_are_placed_within_them():
+    found = grid(np.array([0.0, 1e-3, 1.5e-3, 3.2e-3]), dt=1e-3, t0=None, default_dt=1.0)
+    assert not found.on_rows and (found.steps, found.save_every) == (4, 1)
+    assert np.array_equal(found.rows, [0, 1, 1, 3])
+    assert np.allclose(found.beyond, [0.0, 0.0, 0.5, 0.2], atol=1e-9)
     with pytest.raises(ValueError, match="not after the first recorded"):
         grid(np.array([0.0, 1e-3]), dt=1e-3, t0=0.5, default_dt=1.0)
+
+
+def test_sensors_with_clocks_of_their_own_become_one_table():
+    fast = Recording(np.arange(5) * 0.1, {"x": np.arange(5.0)})
+    slow = Recording([0.1 + 1e-12, 0.25, 0.3], {"y": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]})
+    both = Recording.join(fast, slow)
+    assert np.allclose(both.t, [0.0, 0.1, 0.2, 0.25, 0.3, 0.4])
+    assert np.array_equal(both.values["x"], [0, 1, 2, np.nan, 3, 4], equal_nan=True)
+    assert np.array_equal(both.values["y"][:, 0], [np.nan, 1, np.nan, 3, 5, np.nan], equal_nan=True)
+    with pytest.raises(ValueError, match="got x, expected each name in one"):
+        Recording.join(fast, fast)
+
+
+def test_tables_of_pandas_and_xarray_are_recordings():
+    neck = Neck.default(1)
+    run = cordax.simulate(neck, dt=2e-3, duration=4e-3)
+    for found in (
+        Recording.from_pandas(run.to_pandas()),
+        Recording.from_pandas(run.to_pandas().reset_index()),
+        Recording.from_xarray(run.to_xarray()),
+    ):
+        assert np.allclose(found.t, run.t)
+        assert np.array_equal(found.values["d_theta_1"], run["d_theta_1"])
+        assert np.array_equal(found.values["torque_2"], run["torque_2"])
+        whole = "tension" in found.values
+        second = found.values["tension"][:, 1] if whole else found.values["tension_2"]
+        assert np.array_equal(second, run["tension"][:, 1])
+    import pandas as pd
+
+    dated = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.to_timedelta([1500, 2500], unit="ms"))
+    assert np.allclose(Recording.from_pandas(dated).t, [0.0, 1.0])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require, require_axes, require_finite, require_known
 from .._precision import as_float_array
+from ..math.lagrange import lagrange_weights
 from ..math.linalg import vecmat
 from ..mechanics import Controller
 
@@ -62,22 +63,10 @@ class RecordedInput(Controller):
         n = 2 if self.interpolation == "linear" else 4
         first = jnp.clip(sample - (n // 2 - 1), 0, k - n)
         samples = jax.lax.dynamic_slice_in_dim(self.values, first, n)
-        return vecmat(_weights(x - first, n), samples), memory
+        return vecmat(lagrange_weights(x - first, n), samples), memory
 
 
 #: An instant on the grid falls above or below its sample by rounding, and a compiler that computes
 #: `x` twice, once for the samples and once for their weights, may round both ways: samples of one
 #: interval with the weights of the next. Intervals begin this share early, where no instant lies.
 _ON_GRID = 1e-6
-
-
-def _weights(x, n: int):
-    """Lagrange's polynomials on the nodes 0 ... n - 1 at `x`, shape (n,)."""
-    weights = []
-    for i in range(n):
-        weight = jnp.ones_like(x)
-        for j in range(n):
-            if j != i:
-                weight = weight * (x - j) / (i - j)
-        weights.append(weight)
-    return jnp.stack(weights)

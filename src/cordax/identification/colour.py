@@ -11,7 +11,6 @@ themselves, tapered (Bartlett) beyond twice the lag at which it first vanishes.
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 #: chance that residuals of independent errors count as correlated
@@ -31,8 +30,28 @@ class Colour(eqx.Module):
     independent: Float[Array, ""]
 
 
-def colour(r: Float[Array, "k c"], seen: Bool[Array, "k c"]) -> tuple[Colour, Float[Array, "c k"]]:
-    """Of residuals `r`, zero where nothing was `seen`; and their autocovariance, shape (c, k)."""
+def seen_first(x: Float[Array, "k c ..."], seen: Bool[Array, "k c"]) -> Array:
+    """What was seen of each channel moved together, in order: neighbours are then neighbouring
+    samples of a sensor, however many instants belong to others."""
+    order = jnp.argsort(~seen, axis=0, stable=True)
+    return jnp.take_along_axis(x, order.reshape(*order.shape, *(1,) * (x.ndim - 2)), axis=0)
+
+
+def colour(residuals: list[Array], seen: list[Array]) -> tuple[Colour, list[Float[Array, "c k"]]]:
+    """Of residuals of several recordings, shape (k, c) each, zero where nothing was `seen`; and
+    their autocovariances, shape (c, k) each."""
+    found = [_correlated(seen_first(r, s), s) for r, s in zip(residuals, seen, strict=True)]
+    neighbours, samples, statistics, freedoms, numbers, covariances = zip(*found, strict=True)
+    both = Colour(
+        jnp.concatenate(neighbours),
+        jnp.concatenate(samples),
+        sum(statistics) <= _limit(sum(freedoms)),
+        sum(jnp.sum(n / s) for n, s in zip(numbers, samples, strict=True)),
+    )
+    return both, list(covariances)
+
+
+def _correlated(r: Float[Array, "k c"], seen: Bool[Array, "k c"]):
     k, c = r.shape
     numbers = jnp.maximum(jnp.sum(seen, axis=0), 1)
     spectrum = jnp.abs(jnp.fft.rfft(r, 2 * k, axis=0)) ** 2
@@ -40,23 +59,27 @@ def colour(r: Float[Array, "k c"], seen: Bool[Array, "k c"]) -> tuple[Colour, Fl
     least = jnp.finfo(r.dtype).tiny
     correlation = covariance / jnp.maximum(covariance[:, :1], least)
     lags = max(1, min(LAGS, k // 4))
-    # Ljung and Box: a chi-squared number where errors are independent
-    pairs = jnp.maximum(numbers[:, None] - jnp.arange(1, lags + 1), 1)
+    # Ljung and Box: a chi-squared number where errors are independent; of a sensor that was seldom
+    # read only the lags it has
+    lag = jnp.arange(1, lags + 1)
+    pairs = jnp.maximum(numbers[:, None] - lag, 1)
     scale = (numbers * (numbers + 2))[:, None] / pairs
-    statistic = jnp.sum(scale * correlation[:, 1 : lags + 1] ** 2)
+    counts = lag <= jnp.maximum(numbers[:, None] // 4, 1)
+    statistic = jnp.sum(jnp.where(counts, scale * correlation[:, 1 : lags + 1] ** 2, 0.0))
     vanishes = jnp.argmax(jnp.concatenate([correlation, -jnp.ones((c, 1))], 1) <= 0, axis=1)
     reach = 2.0 * jnp.maximum(vanishes, 1)
     taper = jnp.clip(1.0 - jnp.arange(k) / reach[:, None], 0.0, 1.0)
     samples = jnp.maximum(2.0 * jnp.sum(taper * correlation, axis=1) - 1.0, 1.0)
-    white = statistic <= _limit(lags * c)
-    found = Colour(correlation[:, min(1, k - 1)], samples, white, jnp.sum(numbers / samples))
-    return found, taper * covariance
+    neighbours = correlation[:, min(1, k - 1)]
+    return neighbours, samples, statistic, jnp.sum(counts), numbers, taper * covariance
 
 
-def _limit(freedom: int) -> float:
-    from scipy.stats import chi2
+def _limit(freedom) -> Array:
+    """The quantile of chi-squared (Wilson and Hilferty's cube: within 0.3 % from 8 on)."""
+    from scipy.stats import norm
 
-    return float(chi2.isf(FALSE_ALARM, freedom))
+    a = 2.0 / (9.0 * freedom)
+    return freedom * (1.0 - a + norm.isf(FALSE_ALARM) * jnp.sqrt(a)) ** 3
 
 
 def score_covariance(J: Float[Array, "k c p"], covariance: Float[Array, "c k"]):
@@ -67,22 +90,3 @@ def score_covariance(J: Float[Array, "k c p"], covariance: Float[Array, "c k"]):
     weights = jnp.maximum(jnp.fft.fft(both, axis=1).real, 0.0)
     waves = jnp.fft.fft(J, 2 * k, axis=0)
     return jnp.einsum("cf,fci,fcj->ij", weights, waves.conj(), waves).real / (2 * k)
-
-
-def channels(values: dict[str, Array]) -> tuple[str, ...]:
-    """A name for each column of the residuals."""
-    names = []
-    for name, x in values.items():
-        parts = int(np.prod(x.shape[1:]))
-        names += [name] if x.ndim == 1 else [f"{name}_{i + 1}" for i in range(parts)]
-    return tuple(names)
-
-
-def by_channel(flat: Float[Array, " n ..."], values: dict[str, Array]) -> Array:
-    """Rows in the order of the residuals as shape (k, c, ...)."""
-    parts, used = [], 0
-    for x in values.values():
-        rows = flat[used : used + x.size]
-        parts.append(rows.reshape(x.shape[0], -1, *flat.shape[1:]))
-        used += x.size
-    return jnp.concatenate(parts, axis=1)

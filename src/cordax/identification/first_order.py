@@ -12,9 +12,14 @@ FORWARD_LIMIT = 8
 
 
 def first_order(
-    problem: Problem, *, optimiser: optax.GradientTransformation, max_steps: int, tolerance: float
+    problem: Problem,
+    y0,
+    *,
+    optimiser: optax.GradientTransformation,
+    max_steps: int,
+    tolerance: float,
 ) -> Search:
-    """Minimise half the sum of squared residuals, divided by its start value, from y = 0.
+    """Minimise half the sum of squared residuals, divided by its start value, from `y0`.
 
     Ends when `tolerance` bounds both the gradient and, relatively, the change of the misfit. The
     best point met is returned, since an optimiser of fixed learning rate wanders.
@@ -39,14 +44,13 @@ def first_order(
         step, memory = optimiser.update(slope, memory, y)
         return optax.apply_updates(y, step), memory, best, least, cost, scale, code, i + 1
 
-    y0 = problem.parameters.origin
     inf, one = jnp.asarray(jnp.inf, y0.dtype), jnp.ones((), y0.dtype)
     begin = (y0, optimiser.init(y0), y0, inf, inf, one, jnp.asarray(-1), jnp.asarray(0))
     _, _, best, _, _, _, code, i = jax.lax.while_loop(go_on, iterate, begin)
-    J, (r, trajectory) = problem.jacobian(best)
+    J, (r, trajectories) = problem.jacobian(best)
     code = jnp.where(code < 0, MAX_STEPS, code)
     code = jnp.where(jnp.isfinite(r[0]), code, START_FAILED)
-    return Search(best, code, i, r, J, trajectory)
+    return Search(best, code, i, r, J, trajectories)
 
 
 def _forward(problem: Problem, y):

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .._checks import known_values, require, require_instance, require_number, require_whole
+from .._checks import known_values, require, require_number, require_whole
 from ..experiment import Experiment
 from ..formulations import Formulation
 from ..integrators import Integrator
@@ -16,18 +16,18 @@ from ..mechanics import System
 from ..parameters import Parameter, collect
 from ..recording import Recording
 from .first_order import FORWARD_LIMIT, first_order
-from .grid import Grid, grid
+from .grid import grid
 from .least_squares import levenberg_marquardt
-from .numerics import other_numerics, prediction_change
-from .problem import Problem, noise_levels
+from .numerics import other_numerics, prediction_change, refined
+from .problem import Problem, Trial, noise_levels
 from .report import Fit
 from .stopping import CONVERGED, MISFIT, MISFIT_LIMIT, Search
 from .uncertainty import Uncertainty
 
 
 def identify(
-    system: System | Experiment,
-    recording: Recording,
+    system: System | Experiment | Sequence[Experiment],
+    recording: Recording | Sequence[Recording],
     parameters: Sequence[str | Parameter],
     *,
     noise: Any = None,
@@ -47,18 +47,23 @@ def identify(
     **Arguments:**
 
     - `system`: the machine; its numbers are the start of the search. Or an `Experiment`, with its
-      start, inputs, step, integrator and formulation, which are then not given again.
-    - `recording`: what was measured. Its instants lie on the grid `t0 + n dt`.
-    - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s.
+      start, inputs, step, integrator and formulation, which are then not given again. Or a list
+      of experiments, one for each recording, that differ in start and inputs.
+    - `recording`: what was measured, once or, as a list, several times; recordings that differ by
+      numbers alone are simulated as one batch. Between steps the simulation is interpolated, so
+      that any sampling will do; sensors with clocks of their own: `Recording.join`.
+    - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s. With several
+      recordings numbers of the start, and those with `Parameter(each=True)`, have a value for each.
     - `noise`: standard deviation of the recorded values, one number or numbers by name, in their
-      units. It weighs quantities of different units and precision against each other; only ratios
-      matter for the estimates and their covariance. Residuals far above it are no success (see
-      `Fit.reason`). None: all alike, and not known.
+      units, or a list of these for several recordings. It weighs quantities of different units and
+      precision against each other; only ratios matter for the estimates and their covariance,
+      unless there are priors. Residuals far above it are no success (see `Fit.reason`). None: all
+      alike, and not known.
     - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
       stretch that depends on its stiffness); the machine's default state if not given.
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
-    - `dt`: step [s]; by default the largest up to `system.default_dt` that divides the sampling
-      interval. `t0` [s]: when the run starts; by default at the first recorded instant.
+    - `dt`: step [s]; by default the largest up to `system.default_dt` that divides the (median)
+      sampling interval. `t0` [s]: when the run starts; by default at the first recorded instant.
     - `integrator`: Rosenbrock2 unless told otherwise: stable at any stiffness the search may try,
       and of order 2. The numerical damping of a first-order method would be mistaken for the
       machine's.
@@ -78,8 +83,10 @@ def identify(
     Composes with `jax.jit` and `jax.vmap` over numbers of the machine and recorded values: in a
     batch no warnings are given; look at `code`, `singular_values` and `step_shift`.
     """
-    require(isinstance(recording, Recording), "recording", type(recording).__name__, "a Recording")
-    require_instance("system", system, System, Experiment)
+    recordings = [recording] if isinstance(recording, Recording) else recording
+    given = isinstance(recordings, Sequence) and len(recordings) > 0
+    given = given and all(isinstance(r, Recording) for r in recordings)
+    require(given, "recording", type(recording).__name__, "a Recording, or a list of them")
     require_whole("max_steps", max_steps, 1)
     require_number("tolerance", tolerance)
     if t0 is not None:
@@ -92,33 +99,34 @@ def identify(
         method,
         "'levenberg-marquardt' or an optax optimiser",
     )
-    experiment = _experiment(
-        system,
-        {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0},
-        formulation,
+    settings = {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0}
+    experiments = _experiments(system, settings, formulation, len(recordings))
+    experiments = [_with_start(e, parameters) for e in experiments]
+    found = collect(parameters, experiments)
+    require(
+        noise is not None or not any(found.priors),
+        "noise",
+        noise,
+        "the standard deviation of the recorded values: without it nobody knows what priors weigh",
     )
-    whole = experiment.integrator is not None and experiment.integrator.whole_runs
-    found = collect(parameters, experiment)
     forward = lm or found.size <= FORWARD_LIMIT
+    whole = any(e.integrator is not None and e.integrator.whole_runs for e in experiments)
     problem = Problem(
-        experiment,
-        found,
-        grid(
-            recording.t,
-            experiment.dt,
-            experiment.t0 if isinstance(system, Experiment) else t0,
-            experiment.system.default_dt,
+        tuple(
+            Trial(e, r, grid(r.t, e.dt, _begin(system, e, t0), e.system.default_dt), levels)
+            for e, r, levels in zip(
+                experiments, recordings, _noises(noise, recordings), strict=True
+            )
         ),
-        recording.values,
-        noise_levels(noise, recording),
+        found,
         noise is not None,
         # a method with its own time loop has a mode for forward derivatives; ours needs none
         "forward" if whole and forward else "scan" if forward else "checkpointed",
     )
     problem.check()
-    fit = _solve(problem, recording, None if lm else method, max_steps, tolerance)
+    fit = _solve(problem, None if lm else method, max_steps, tolerance)
     if check_step:
-        change, shift = _step_shift(_refined(problem), problem, fit)
+        change, shift = _step_shift(refined(problem), problem, fit)
         fit = eqx.tree_at(lambda f: f.step_shift, fit, shift)
     if known_values(fit.values) is not None and known_values(fit.step_shift) is not None:
         if check_step and fit.coloured():
@@ -131,33 +139,60 @@ def identify(
 _is_empty = lambda x: isinstance(x, dict) and not x
 
 
-def _experiment(system, settings: dict[str, Any], formulation) -> Experiment:
-    """Of a machine and settings, or the one given, with an integrator that suits a search."""
+def _experiments(system, settings: dict[str, Any], formulation, count: int) -> list[Experiment]:
+    """Of a machine and settings, or those given, with integrators that suit a search."""
     given = {name: x for name, x in settings.items() if x is not None}
-    if isinstance(system, Experiment):
-        given |= {} if formulation is None else {"formulation": formulation}
-        require(not given, ", ".join(given), "a value", "nothing: the experiment has them")
-        return system if system.integrator else system.replace(integrator="rosenbrock_2")
-    require(isinstance(system, System), "system", system, "a System or an Experiment")
-    given.pop("t0", None)
-    return Experiment(system, formulation=formulation, **{"integrator": "rosenbrock_2", **given})
+    if isinstance(system, System):
+        given.pop("t0", None)
+        given = {"integrator": "rosenbrock_2", **given}
+        return [Experiment(system, formulation=formulation, **given)] * count
+    given |= {} if formulation is None else {"formulation": formulation}
+    require(not given, ", ".join(given), "a value", "nothing: the experiment has them")
+    several = [system] * count if isinstance(system, Experiment) else system
+    expected = "a System, an Experiment or a list of Experiments"
+    listed = isinstance(several, Sequence) and all(isinstance(e, Experiment) for e in several)
+    require(listed, "system", system, expected)
+    said = f"{len(several)} experiments", f"one for each of the {count} recordings"
+    require(len(several) == count, "system", *said)
+    return [e if e.integrator else e.replace(integrator="rosenbrock_2") for e in several]
+
+
+def _begin(system, experiment: Experiment, t0: float | None) -> float | None:
+    return t0 if isinstance(system, System) else experiment.t0
+
+
+def _with_start(experiment: Experiment, parameters) -> Experiment:
+    """The machine's own start becomes numbers where some of them are to be fitted."""
+    names = [getattr(p, "name", p) for p in parameters]
+    wanted = any(isinstance(n, str) and n.startswith("state0") for n in names)
+    return (
+        experiment.replace(state0=experiment.start)
+        if wanted and experiment.state0 is None
+        else experiment
+    )
+
+
+def _noises(noise, recordings: Sequence[Recording]) -> list[dict[str, Any]]:
+    several = list(noise) if isinstance(noise, (list, tuple)) else [noise] * len(recordings)
+    said = f"{len(several)} entries", f"one for each of the {len(recordings)} recordings"
+    require(len(several) == len(recordings), "noise", *said)
+    recorded = {name for r in recordings for name in r.names}
+    for one in several:
+        unknown = sorted(set(one) - recorded) if isinstance(one, dict) else []
+        known = ", ".join(sorted(recorded))
+        require(not unknown, "noise", ", ".join(unknown), f"exactly {known}")
+    return [noise_levels(one, r) for one, r in zip(several, recordings, strict=True)]
 
 
 @eqx.filter_jit
-def _solve(problem: Problem, recording, optimiser, max_steps: int, tolerance: float) -> Fit:
+def _solve(problem: Problem, optimiser, max_steps: int, tolerance: float) -> Fit:
     options = {"max_steps": max_steps, "tolerance": tolerance}
+    y0 = problem.parameters.origin
     if optimiser is None:
-        search = levenberg_marquardt(problem, **options)
+        search = levenberg_marquardt(problem, y0, **options)
     else:
-        search = first_order(problem, optimiser=optimiser, **options)
-    return _fit(problem, recording, search)
-
-
-def _refined(problem: Problem) -> Problem:
-    """The same problem with half the step."""
-    g = problem.grid
-    half = Grid(g.t0, 0.5 * g.dt, 2 * g.steps, 2 * g.save_every, g.rows)
-    return eqx.tree_at(lambda p: p.grid, problem, half)
+        search = first_order(problem, y0, optimiser=optimiser, **options)
+    return _fit(problem, search)
 
 
 @eqx.filter_jit
@@ -171,13 +206,12 @@ def _step_shift(refined: Problem, problem: Problem, fit: Fit):
     return share, jax.jacfwd(fit.parameters.values)(fit.y) @ shift
 
 
-def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
-    parameters = problem.parameters
-    y = search.y
+def _fit(problem: Problem, search: Search) -> Fit:
+    parameters, y = problem.parameters, search.y
     cost = jnp.sum(search.residuals**2)
     freedom = problem.count() - parameters.size
     variance = cost / jnp.maximum(freedom, 1)
-    about = Uncertainty(search.jacobian, search.residuals, variance, problem.values)
+    about = Uncertainty(search.jacobian, search.residuals, variance, problem)
     far = problem.noise_given & (variance > MISFIT_LIMIT**2)
     slope = jax.jacfwd(parameters.values)(y)  # dp/dy: natural units
     return Fit(
@@ -185,11 +219,9 @@ def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
         values=parameters.values(y),
         start=parameters.values(jnp.zeros_like(y)),
         covariance=slope @ about.covariance @ slope.T,
-        residuals=problem.differences(search.trajectory),
-        trajectory=search.trajectory,
-        experiment=parameters.insert(problem.experiment, y),
-        recording=recording,
-        noise=problem.noise,
+        differences=problem.differences(y, search.trajectories),
+        trajectories=search.trajectories,
+        experiments=problem.experiments(y),
         cost=cost,
         noise_scale=jnp.sqrt(variance),
         freedom=freedom,
@@ -198,6 +230,6 @@ def _fit(problem: Problem, recording: Recording, search: Search) -> Fit:
         step_shift=jnp.full_like(y, jnp.nan),
         numerics={},
         y=y,
-        parameters=parameters,
+        problem=problem,
         about=about,
     )

@@ -40,17 +40,16 @@ class _LevenbergMarquardt(optx.LevenbergMarquardt):
         return done | (negligible & ~state.first_step), result
 
 
-def levenberg_marquardt(problem: Problem, *, max_steps: int, tolerance: float) -> Search:
-    """Minimise the sum of squared residuals from y = 0."""
+def levenberg_marquardt(problem: Problem, y0, *, max_steps: int, tolerance: float) -> Search:
+    """Minimise the sum of squared residuals from `y0`, shape (p,)."""
 
     def residuals(y, problem):
         # The Jacobian is formed here, in one run with a tangent per parameter, and handed on as a
         # constant linear map: linearising the time loop itself would store every step.
         at = stop_gradient(y)
-        J, (r, trajectory) = problem.jacobian(at)
-        return r + J @ (y - at), (r, J, trajectory)
+        J, (r, trajectories) = problem.jacobian(at)
+        return r + J @ (y - at), (r, J, trajectories)
 
-    y0 = problem.parameters.origin
     found = optx.least_squares(
         residuals,
         _LevenbergMarquardt(tolerance),
@@ -61,10 +60,10 @@ def levenberg_marquardt(problem: Problem, *, max_steps: int, tolerance: float) -
         max_steps=max_steps,
         throw=False,
     )
-    r, J, trajectory = found.state.aux  # at the point last accepted, found.value
+    r, J, trajectories = found.state.aux  # at the point last accepted, found.value
     stopped = optx.RESULTS
     code = jnp.where(found.result == stopped.successful, CONVERGED, NO_PROGRESS)
     code = jnp.where(found.result == stopped.nonlinear_max_steps_reached, MAX_STEPS, code)
     # a start that fails is the only point with infinite residuals that is ever accepted
     code = jnp.where(jnp.isfinite(r[0]), code, START_FAILED)
-    return Search(found.value, code, jnp.asarray(found.stats["num_steps"]), r, J, trajectory)
+    return Search(found.value, code, jnp.asarray(found.stats["num_steps"]), r, J, trajectories)

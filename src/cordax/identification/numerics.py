@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..control import RecordedInput
+from ..experiment import Experiment
 from ..integrators import BY_NAME
-from .grid import Grid
 from .problem import Problem
 from .report import Fit
 
@@ -15,11 +15,12 @@ from .report import Fit
 def prediction_change(other: Problem, problem: Problem, fit: Fit) -> Float[Array, " n"]:
     """Residuals at the optimum when the simulation is that of another problem, less those of this,
     over noise, shape (n,); zero in gaps."""
-    change = [
-        jnp.where(jnp.isnan(problem.values[name]), 0.0, (d - fit.residuals[name]) / fit.noise[name])
-        for name, d in other.differences(other.run(fit.y)).items()
-    ]
-    return jnp.concatenate([x.ravel() for x in change])
+    return other.residuals(fit.y)[0] - problem.weighed(fit.y, fit.differences)
+
+
+def refined(problem: Problem) -> Problem:
+    """The same problem with half the step."""
+    return problem.changed(lambda trial: (trial.experiment, trial.grid.refined()))
 
 
 def other_numerics(problem: Problem, fit: Fit) -> dict[str, Array]:
@@ -40,24 +41,25 @@ def _share(other: Problem, problem: Problem, fit: Fit):
 
 
 def _others(problem: Problem) -> dict[str, Problem]:
-    experiment, grid = problem.experiment, problem.grid
     others = {}
-    name = experiment.system.default_integrator
-    if not isinstance(experiment.integrator, BY_NAME[name]) or grid.save_every > 1:
-        coarse = Grid(
-            grid.t0, grid.save_every * grid.dt, grid.steps // grid.save_every, 1, grid.rows
+    first = problem.trials[0]
+    name, grid = first.experiment.system.default_integrator, first.grid
+    if not isinstance(first.experiment.integrator, BY_NAME[name]) or grid.save_every > 1:
+        others[f"{name} at {grid.coarse().dt:g} s"] = problem.changed(
+            lambda trial: (trial.experiment.replace(integrator=name), trial.grid.coarse())
         )
-        usual = experiment.replace(integrator=name)
-        others[f"{name} at {coarse.dt:g} s"] = eqx.tree_at(
-            lambda p: (p.experiment, p.grid), problem, (usual, coarse)
-        )
-    control = experiment.control
-    if isinstance(control, RecordedInput):
-        for way in ("cubic", "linear", "hold"):
-            if way != control.interpolation:
-                t = control.start + control.interval * np.arange(len(control.values))
-                inputs = RecordedInput(t, control.values, way)
-                others[f"inputs read as {way!r}"] = eqx.tree_at(
-                    lambda p: p.experiment.control, problem, inputs
-                )
+    for way in ("cubic", "linear", "hold"):
+        read = [_read_as(way, trial.experiment) for trial in problem.trials]
+        if any(e is not t.experiment for e, t in zip(read, problem.trials, strict=True)):
+            others[f"inputs read as {way!r}"] = problem.changed(
+                lambda trial, way=way: (_read_as(way, trial.experiment), trial.grid)
+            )
     return others
+
+
+def _read_as(way, experiment: Experiment) -> Experiment:
+    control = experiment.control
+    if not isinstance(control, RecordedInput) or control.interpolation == way:
+        return experiment
+    t = control.start + control.interval * np.arange(len(control.values))
+    return experiment.replace(control=RecordedInput(t, control.values, way))

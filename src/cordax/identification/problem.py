@@ -1,5 +1,7 @@
 """From search coordinates to residuals and their Jacobian."""
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -12,84 +14,205 @@ from .._checks import known_values, require, require_shape
 from .._precision import as_float_array
 from ..experiment import Experiment
 from ..parameters import ParameterSet
-from ..recording import Recording, observe
+from ..recording import Recording
 from ..simulate import simulate
 from ..trajectory import Trajectory
+from .between import values_at
 from .grid import Grid
 
 
-class Problem(eqx.Module):
-    """Recorded values against a simulation with unknown numbers.
-
-    Residuals are (recorded - simulated)/noise, flat, shape (n,), zero where a value is missing.
-    """
+class Trial(eqx.Module):
+    """A recording, the experiment that is to show the same, where recorded instants lie among its
+    steps, and the standard deviations of the recorded values by name."""
 
     experiment: Experiment
-    parameters: ParameterSet
+    recording: Recording
     grid: Grid
-    values: dict[str, Float[Array, "k ..."]]
     noise: dict[str, Float[Array, "..."]]
+
+    def run(self, experiment: Experiment, adjoint: str) -> Trajectory:
+        """The simulation of the recorded time."""
+        grid = self.grid
+        whole = experiment.replace(
+            dt=grid.dt, duration=grid.steps * grid.dt, t0=grid.t0, save_every=grid.save_every
+        )
+        return simulate(whole, adjoint=adjoint, throw=False)  # pyright: ignore
+
+    def differences(self, experiment: Experiment, trajectory: Trajectory) -> dict[str, Array]:
+        """Recorded minus simulated, in the units of each quantity, NaN where nothing was
+        recorded."""
+        values = self.recording.values
+        simulated = values_at(trajectory, experiment, self.grid, values)
+        for name, recorded in values.items():
+            require_shape(f"recording.values[{name!r}]", recorded, simulated[name].shape)
+        return {name: recorded - simulated[name] for name, recorded in values.items()}
+
+    def weighed(self, differences: dict[str, Array]) -> Float[Array, " n"]:
+        """Differences over noise, flat; zero where nothing was recorded."""
+        parts = [
+            jnp.where(jnp.isnan(x), 0.0, differences[name] / self.noise[name]).ravel()
+            for name, x in self.recording.values.items()
+        ]
+        return jnp.concatenate(parts)
+
+    def by_channel(self, flat: Array) -> Array:
+        """Rows in the order of `weighed` as shape (k, c, ...)."""
+        parts, used = [], 0
+        for x in self.recording.values.values():
+            rows = flat[used : used + x.size]
+            parts.append(rows.reshape(x.shape[0], -1, *flat.shape[1:]))
+            used += x.size
+        return jnp.concatenate(parts, axis=1)
+
+    @property
+    def seen(self) -> Array:
+        """What was recorded, shape (k, c)."""
+        return self.by_channel(
+            jnp.concatenate([~jnp.isnan(x).ravel() for x in self.recording.values.values()])
+        )
+
+    @property
+    def size(self) -> int:
+        return sum(x.size for x in self.recording.values.values())
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """A name for each column of the residuals."""
+        names = []
+        for name, x in self.recording.values.items():
+            parts = int(np.prod(x.shape[1:]))
+            names += [name] if x.ndim == 1 else [f"{name}_{i + 1}" for i in range(parts)]
+        return tuple(names)
+
+
+class Problem(eqx.Module):
+    """Recorded values against simulations with unknown numbers.
+
+    Residuals are (recorded - simulated)/noise, flat, recording after recording, then those of
+    priors, shape (n,); zero where a value is missing.
+    """
+
+    trials: tuple[Trial, ...]
+    parameters: ParameterSet
     noise_given: bool = eqx.field(static=True)
     adjoint: str = eqx.field(static=True)
 
-    def run(self, y) -> Trajectory:
-        """The simulation at search coordinates `y`, shape (p,)."""
-        experiment = self.parameters.insert(self.experiment, y).replace(
-            dt=self.grid.dt,
-            duration=self.grid.steps * self.grid.dt,
-            t0=self.grid.t0,
-            save_every=self.grid.save_every,
-        )
-        return simulate(experiment, adjoint=self.adjoint, throw=False)  # pyright: ignore
+    def experiments(self, y) -> tuple[Experiment, ...]:
+        """With the numbers at search coordinates `y`, shape (p,)."""
+        insert = self.parameters.insert
+        return tuple(insert(trial.experiment, y, i) for i, trial in enumerate(self.trials))
 
-    def differences(self, trajectory: Trajectory) -> dict[str, Float[Array, "k ..."]]:
-        """Recorded minus simulated, in the units of each quantity, NaN where nothing was
-        recorded."""
-        found = {}
-        for name, recorded in self.values.items():
-            simulated = observe(trajectory, name)[self.grid.rows]
-            require_shape(f"recording.values[{name!r}]", recorded, simulated.shape)
-            found[name] = recorded - simulated
-        return found
+    def run(self, y) -> tuple[Trajectory, ...]:
+        """The simulations at search coordinates `y`."""
+        experiments = self.experiments(y)
+        found: list[Any] = [None] * len(experiments)
+        for group in _alike(self.trials):
+            trial = self.trials[group[0]]
+            if len(group) == 1:
+                found[group[0]] = trial.run(experiments[group[0]], self.adjoint)
+                continue
+            arrays, rest = zip(
+                *(eqx.partition(experiments[i], eqx.is_array) for i in group), strict=True
+            )
+            stacked = jax.tree.map(lambda *x: jnp.stack(x), *arrays)
+            one = lambda arrays, rest=rest[0], trial=trial: trial.run(
+                eqx.combine(arrays, rest), self.adjoint
+            )
+            runs = jax.vmap(one)(stacked)
+            for place, i in enumerate(group):
+                found[i] = jax.tree.map(lambda x, place=place: x[place], runs)
+        return tuple(found)
 
-    def residuals(self, y) -> tuple[Float[Array, " n"], Trajectory]:
-        """Residuals and the trajectory they come from. They are infinite if the run failed, so that
+    def differences(self, y, trajectories) -> tuple[dict[str, Array], ...]:
+        """Of each recording, by name."""
+        pairs = zip(self.trials, self.experiments(y), trajectories, strict=True)
+        return tuple(trial.differences(e, run) for trial, e, run in pairs)
+
+    def weighed(self, y, differences) -> Float[Array, " n"]:
+        """Differences over noise and those from priors over their deviations, flat."""
+        pairs = zip(self.trials, differences, strict=True)
+        return jnp.concatenate([*(t.weighed(d) for t, d in pairs), self.parameters.surprise(y)])
+
+    def residuals(self, y) -> tuple[Float[Array, " n"], tuple[Trajectory, ...]]:
+        """Residuals and the trajectories they come from. They are infinite if a run failed, so that
         no method accepts such a point."""
-        trajectory = self.run(y)
-        parts = [
-            jnp.where(jnp.isnan(self.values[name]), 0.0, d / self.noise[name]).ravel()
-            for name, d in self.differences(trajectory).items()
-        ]
-        r = jnp.concatenate(parts)
-        return jnp.where(trajectory.succeeded, r, jnp.inf), trajectory
+        trajectories = self.run(y)
+        r = self.weighed(y, self.differences(y, trajectories))
+        return jnp.where(_succeeded(trajectories), r, jnp.inf), trajectories
 
-    def jacobian(self, y) -> tuple[Float[Array, "n p"], tuple[Float[Array, " n"], Trajectory]]:
+    def jacobian(self, y) -> tuple[Float[Array, "n p"], tuple[Float[Array, " n"], tuple]]:
         """d(residuals)/dy by forward mode: all parameters ride along in one run, which is not
         repeated for the residuals."""
 
         def f(y):
-            r, trajectory = self.residuals(y)
-            return r, (r, trajectory)
+            r, trajectories = self.residuals(y)
+            return r, (r, trajectories)
 
-        J, (r, trajectory) = jax.jacfwd(f, has_aux=True)(y)
-        return jnp.where(trajectory.succeeded, J, 0.0), (r, trajectory)
+        J, (r, trajectories) = jax.jacfwd(f, has_aux=True)(y)
+        return jnp.where(_succeeded(trajectories), J, 0.0), (r, trajectories)
+
+    def changed(self, how: Callable[[Trial], tuple[Experiment, Grid]]) -> "Problem":
+        """The same with other experiments and grids of each recording."""
+        trials = [
+            dataclasses.replace(t, **dict(zip(("experiment", "grid"), how(t), strict=True)))
+            for t in self.trials
+        ]
+        return dataclasses.replace(self, trials=tuple(trials))
+
+    def split(self, flat: Array) -> list[Array]:
+        """Rows of residuals by recording, then those of priors."""
+        ends = np.cumsum([trial.size for trial in self.trials])
+        return jnp.split(flat, ends)
 
     def check(self) -> None:
-        """Refuse a recording that says less than is asked of it."""
-        known = [known_values(x) for x in self.values.values()]
-        if any(x is None for x in known):
+        """Refuse recordings that say less than is asked of them."""
+        known = [
+            [known_values(x) for x in trial.recording.values.values()] for trial in self.trials
+        ]
+        if any(x is None for xs in known for x in xs):
             return
-        numbers = sum(int(np.sum(~np.isnan(x))) for x in known)  # pyright: ignore
-        for name, x in zip(self.values, known, strict=True):
-            assert x is not None
-            require(not np.any(np.isinf(x)), f"recording.values[{name!r}]", "inf", "finite values")
+        numbers = sum(int(np.sum(~np.isnan(x))) for xs in known for x in xs)  # pyright: ignore
+        for trial, xs in zip(self.trials, known, strict=True):
+            for name, x in zip(trial.recording.values, xs, strict=True):
+                bad = bool(np.any(np.isinf(x)))  # pyright: ignore
+                require(not bad, f"recording.values[{name!r}]", "inf", "finite values")
         said = f"{numbers} numbers that are not NaN"
-        wanted = f"more than the {self.parameters.size} fitted ones"
-        require(numbers > self.parameters.size, "recording", said, wanted)
+        size = self.parameters.size
+        known_before = self.parameters.surprise(self.parameters.origin).size
+        wanted = f"more than the {size} fitted ones"
+        require(numbers + known_before > size, "recording", said, wanted)
 
     def count(self) -> Array:
-        """How many numbers were recorded."""
-        return sum(jnp.sum(~jnp.isnan(x)) for x in self.values.values())  # pyright: ignore
+        """How many numbers were recorded, or known before."""
+        known_before = self.parameters.surprise(self.parameters.origin).size
+        values = [x for trial in self.trials for x in trial.recording.values.values()]
+        return known_before + sum(jnp.sum(~jnp.isnan(x)) for x in values)  # pyright: ignore
+
+
+def _succeeded(trajectories):
+    return jnp.all(jnp.stack([run.succeeded for run in trajectories]))
+
+
+def _alike(trials: tuple[Trial, ...]) -> list[list[int]]:
+    """Recordings that one compiled program simulates together: they differ by numbers alone."""
+    groups: list[tuple[Any, list[int]]] = []
+    for i, trial in enumerate(trials):
+        arrays, rest = eqx.partition(trial.experiment, eqx.is_array)
+        shapes = [(x.shape, x.dtype) for x in jax.tree.leaves(arrays)]
+        g = trial.grid
+        key = jax.tree.structure(arrays), shapes, rest, (g.t0, g.dt, g.steps, g.save_every)
+        for other, members in groups:
+            if all(_equal(a, b) for a, b in zip(key, other, strict=True)):
+                members.append(i)
+                break
+        else:
+            groups.append((key, [i]))
+    return [members for _, members in groups]
+
+
+def _equal(a, b) -> bool:
+    same = a == b
+    return isinstance(same, bool | np.bool_) and bool(same)
 
 
 def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
@@ -99,8 +222,8 @@ def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
         noise = 1.0
     if not isinstance(noise, dict):
         noise = {name: noise for name in recording.names}
-    missing = sorted(set(recording.names) ^ set(noise))
-    require(not missing, "noise", ", ".join(missing), f"exactly {', '.join(recording.names)}")
+    missing = sorted(set(recording.names) - set(noise))
+    require(not missing, "noise", ", ".join(noise), f"numbers for {', '.join(missing)} too")
     levels = {}
     for name in recording.names:
         x = as_float_array(noise[name], f"noise[{name!r}]")

@@ -14,6 +14,7 @@ from ..mechanics import System
 from ..parameters import ParameterSet
 from ..recording import Recording
 from ..trajectory import Trajectory
+from .problem import Problem, Trial
 from .sentences import sentences
 from .stopping import CONVERGED, SENTENCES, START_FAILED
 from .uncertainty import Uncertainty
@@ -23,15 +24,16 @@ class Fit(eqx.Module):
     """The result of `identify`. In a batch, every array has a leading axis.
 
     `values` and `start`, shape (p,), in the order of `names`; `covariance` (p, p) in natural units;
-    `residuals` recorded minus simulated by name, NaN in gaps; `trajectory` and `system` at the
-    optimum; `experiment` also start and inputs; `recording` and `noise` as given; `cost` the sum of
-    squared residuals over noise; `noise_scale` the estimated standard deviation of the residuals in
+    `differences` recorded minus simulated by name, NaN in gaps, `trajectories` and `experiments` at
+    the optimum, one for each recording (of a single one: `residuals`, `trajectory`, `experiment`);
+    `trials` recordings, noise and instants as given; `cost` the sum of squared residuals over
+    noise; `noise_scale` the estimated standard deviation of the residuals in
     units of the given noise (about 1 if that was right; the noise itself if none was given);
     `freedom` recorded numbers less parameters; `iterations`, `code` (see `reason`). `step_shift`,
     shape (p,): how far, to first order, the estimates would move with half the time step; NaN if it
     was not examined. `numerics`: by what is done otherwise, how much the simulation would change,
-    as a share of the residuals; only where these are not noise. `y`, `parameters` and `about`: the
-    search coordinates and what is known of them.
+    as a share of the residuals; only where these are not noise. `y`, `problem` and `about`: the
+    search coordinates, what was asked and what is known of them.
 
     Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times
     the residual variance. Where residuals of neighbouring samples are correlated they are widened
@@ -43,11 +45,9 @@ class Fit(eqx.Module):
     values: Float[Array, " p"]
     start: Float[Array, " p"]
     covariance: Float[Array, "p p"]
-    residuals: dict[str, Float[Array, "k ..."]]
-    trajectory: Trajectory
-    experiment: Experiment
-    recording: Recording
-    noise: dict[str, Float[Array, "..."]]
+    differences: tuple[dict[str, Float[Array, "k ..."]], ...]
+    trajectories: tuple[Trajectory, ...]
+    experiments: tuple[Experiment, ...]
     cost: Float[Array, ""]
     noise_scale: Float[Array, ""]
     freedom: Int[Array, ""]
@@ -56,13 +56,46 @@ class Fit(eqx.Module):
     step_shift: Float[Array, " p"]
     numerics: dict[str, Float[Array, ""]]
     y: Float[Array, " p"]
-    parameters: ParameterSet
+    problem: Problem
     about: Uncertainty
 
     @property
+    def parameters(self) -> ParameterSet:
+        return self.problem.parameters
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return self.problem.trials
+
+    @property
     def system(self) -> System:
-        """The machine with the fitted numbers."""
-        return self.experiment.system
+        """The machine with the fitted numbers (that of the first recording)."""
+        return self.experiments[0].system
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment with the fitted numbers."""
+        return self._only("experiment", "experiments", self.experiments)
+
+    @property
+    def recording(self) -> Recording:
+        """As given."""
+        return self._only("recording", "trials", self.trials).recording
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The simulation with the fitted numbers."""
+        return self._only("trajectory", "trajectories", self.trajectories)
+
+    @property
+    def residuals(self) -> dict[str, Float[Array, "k ..."]]:
+        """Recorded minus simulated, by name, NaN in gaps."""
+        return self._only("residuals", "differences", self.differences)
+
+    def _only(self, name: str, plural: str, things: tuple):
+        given = f"a fit of {len(things)} recordings"
+        require(len(things) == 1, name, given, f"one recording; see `{plural}`")
+        return things[0]
 
     @property
     def estimates(self) -> dict[str, Array]:
@@ -98,9 +131,11 @@ class Fit(eqx.Module):
 
     def coloured(self) -> bool:
         """Whether the residuals are not noise: correlated, and larger than rounding."""
-        values = [np.asarray(x) for x in self.recording.values.values()]
-        noise = [np.asarray(x) for x in self.noise.values()]
-        sizes = [np.nansum((x / s) ** 2) for x, s in zip(values, noise, strict=True)]
+        sizes = [
+            np.nansum((np.asarray(x) / np.asarray(trial.noise[name])) ** 2)
+            for trial in self.trials
+            for name, x in trial.recording.values.items()
+        ]
         rounding = 1e-9 * np.sqrt(float(np.sum(sizes)))
         return not bool(self.about.colour.white) and float(jnp.sqrt(self.cost)) > rounding
 

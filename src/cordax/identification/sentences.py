@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from .colour import channels
 from .stopping import CONVERGED, MISFIT
 
 #: how far errors of the model may reach (1: 100 %) before a motion counts as not showing a number
@@ -21,9 +20,8 @@ def sentences(fit) -> list[str]:
 def _not_noise(fit) -> str:
     found = fit.about.colour
     worst = int(np.argmax(np.asarray(found.samples)))
-    name = channels(fit.recording.values)[worst]
-    t = np.asarray(fit.recording.t)
-    time = float(found.samples[worst]) * (t[-1] - t[0]) / (len(t) - 1)
+    name, time = _channel(fit, worst)
+    time *= float(found.samples[worst])
     grown = np.diag(np.asarray(fit.about.covariance)) / np.diag(np.asarray(fit.about.independent))
     wider = float(np.sqrt(np.max(grown)))
     return (
@@ -33,6 +31,19 @@ def _not_noise(fit) -> str:
         f"up to {wider:.2g} times; they do not cover an error of the model that looks like a "
         "change of the parameters. Plot the fit; check machine, start, inputs, integrator and step"
     )
+
+
+def _channel(fit, number: int) -> tuple[str, float]:
+    """The name of a column of all residuals, and the time between its samples [s]."""
+    for i, trial in enumerate(fit.trials):
+        names = trial.channels
+        if number < len(names):
+            t = np.asarray(trial.recording.t)[np.asarray(trial.seen)[:, number]]
+            interval = (t[-1] - t[0]) / max(len(t) - 1, 1) if t.size else np.nan
+            where = f" in recording {i}" if len(fit.trials) > 1 else ""
+            return names[number] + where, float(interval)
+        number -= len(names)
+    raise IndexError(number)
 
 
 def _hardly_shown(fit) -> list[str]:
@@ -59,10 +70,12 @@ def _scatter(fit) -> float:
     """The part of the residuals, over noise, that changes from sample to sample: third
     differences, of which those of independent errors have 20 times the variance."""
     squares, count = 0.0, 0
-    for name, residual in fit.residuals.items():
-        x = np.diff(np.asarray(residual) / np.asarray(fit.noise[name]), n=3, axis=0)
-        squares += float(np.nansum(x**2))
-        count += int(np.sum(~np.isnan(x)))
+    for trial, residuals in zip(fit.trials, fit.differences, strict=True):
+        for name, residual in residuals.items():
+            x = np.asarray(residual) / np.asarray(trial.noise[name])
+            x = np.diff(x.reshape(len(x), -1), n=3, axis=0)
+            squares += float(np.nansum(x**2))
+            count += int(np.sum(~np.isnan(x)))
     return np.sqrt(squares / (20.0 * max(count, 1)))
 
 

@@ -28,11 +28,11 @@ SENTENCES = {
 
 class Search(eqx.Module):
     """Where a search ended: coordinates `y`, shape (p,), the `code` of the reason, how many
-    iterations it took, and the residuals, shape (n,), their Jacobian and the trajectory there."""
+    iterations it took, and the residuals, shape (n,), their Jacobian and the trajectories there."""
 
     y: Float[Array, " p"]
     code: Int[Array, ""]
     iterations: Int[Array, ""]
     residuals: Float[Array, " n"]
     jacobian: Float[Array, "n p"]
-    trajectory: Trajectory
+    trajectories: tuple[Trajectory, ...]

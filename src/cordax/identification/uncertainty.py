@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .colour import Colour, by_channel, colour, score_covariance
+from .colour import Colour, colour, score_covariance, seen_first
+from .problem import Problem
 
 #: singular values of the column-scaled Jacobian below this share of the largest count as zero
 RANK_TOLERANCE = 1e-6
@@ -15,8 +16,9 @@ class Uncertainty(eqx.Module):
     """Of search coordinates, by linearisation.
 
     `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1; `independent`, that times the
-    residual variance: the covariance if errors are independent; `covariance`, the same where they
-    are, else widened by their correlation (`colour`), shape (p, p) each; `singular_values` of J
+    residual variance: the covariance if errors are independent (priors count with the variance
+    they state); `covariance`, the same where they are, else widened by their correlation
+    (`colour`), shape (p, p) each; `singular_values` of J
     with columns scaled to equal length, shape (p,), and the `directions` in search coordinates that
     belong to them, one per row.
     """
@@ -29,7 +31,7 @@ class Uncertainty(eqx.Module):
     directions: Float[Array, "p p"]
     colour: Colour
 
-    def __init__(self, J, residuals, variance, values: dict[str, Array]):
+    def __init__(self, J, residuals, variance, problem: Problem):
         # Columns of equal length make the rank a matter of directions, not of units.
         length = jnp.linalg.norm(J, axis=0)
         length = jnp.where(length > 0, length, 1.0)
@@ -41,14 +43,22 @@ class Uncertainty(eqx.Module):
         directions = V / length
         self.jacobian = J
         self.inverse = half @ half.T
-        self.independent = variance * self.inverse
         self.singular_values = s
         self.directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
-        seen = by_channel(jnp.concatenate([~jnp.isnan(x).ravel() for x in values.values()]), values)
-        r = by_channel(jnp.where(jnp.isfinite(residuals), residuals, 0.0), values)
-        self.colour, autocovariance = colour(r, seen)
-        middle = score_covariance(by_channel(J, values), autocovariance)
-        wide = self.inverse @ middle @ self.inverse
+        *slopes, prior = problem.split(J)
+        known = self.inverse @ prior.T @ prior @ self.inverse
+        self.independent = variance * (self.inverse - known) + known
+        finite = jnp.where(jnp.isfinite(residuals), residuals, 0.0)
+        seen = [trial.seen for trial in problem.trials]
+        pairs = list(zip(problem.trials, problem.split(finite), strict=False))
+        self.colour, autocovariances = colour([trial.by_channel(r) for trial, r in pairs], seen)
+        middle = sum(
+            score_covariance(seen_first(trial.by_channel(slope), mask), covariance)
+            for trial, slope, mask, covariance in zip(
+                problem.trials, slopes, seen, autocovariances, strict=True
+            )
+        )
+        wide = self.inverse @ middle @ self.inverse + known
         # never narrower than for independent errors
         diagonal = lambda x: jnp.maximum(jnp.diagonal(x), jnp.finfo(s.dtype).tiny)
         grown = jnp.sqrt(jnp.maximum(diagonal(self.independent) / diagonal(wide), 1.0))

@@ -6,18 +6,24 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from .._checks import require
 from ..identification import Fit
 from ..recording import observe
 from .lines import by_kind, pretty
 from .style import COLOURS, FONT, label
 
 
-def plot_fit(fit: Fit) -> Figure:
+def plot_fit(fit: Fit, recording: int = 0) -> Figure:
     """Recorded values (dots) and the fitted simulation (lines) against time, quantities of one kind
-    in one panel, and beside each panel the residuals; returns the figure."""
+    in one panel, and beside each panel the residuals; returns the figure. Of several recordings
+    that with the number `recording`."""
+    count = len(fit.trials)
+    require(recording in range(count), "recording", recording, f"a number from 0 to {count - 1}")
+    trial, run = fit.trials[recording], fit.trajectories[recording]
     named = fit.system.components
-    curves, residuals = by_kind(fit.recording.values, named), by_kind(fit.residuals, named)
-    t = np.asarray(fit.recording.t)
+    curves = by_kind(trial.recording.values, named)
+    residuals = by_kind(fit.differences[recording], named)
+    t = np.asarray(trial.recording.t)
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
             len(curves),
@@ -31,8 +37,8 @@ def plot_fit(fit: Fit) -> Figure:
             for (name, recorded), colour in zip(members.items(), cycle(COLOURS), strict=False):
                 left.plot(t, recorded, ".", ms=1.5, color=colour, alpha=0.4)
                 left.plot(
-                    np.asarray(fit.trajectory.t),
-                    np.asarray(observe(fit.trajectory, name)),
+                    np.asarray(run.t),
+                    np.asarray(observe(run, name)),
                     lw=1.2,
                     color=colour,
                     label=pretty(name),
