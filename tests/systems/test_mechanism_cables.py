@@ -114,7 +114,7 @@ def suspended():
         start_rate=twist,
     )  # fmt: skip
     machine = parts.Mechanism([platform], elements=[parts.CableSet(ways, law, lengths)])
-    options = {"duration": 0.5, "dt": 1e-3, "save_every": 50}
+    options = {"duration": 10.0, "dt": 1e-3, "save_every": 500}
     natural = cordax.simulate(
         robot, robot.state_at(velocity=VELOCITY, angular_velocity=SPIN), **options
     )
@@ -122,14 +122,15 @@ def suspended():
 
 
 def test_suspended_robot_follows_natural_coordinates(suspended):
+    """For 10 s."""
     natural, quaternion = suspended
     turn = Rotation.from_quat(np.array(quaternion.q)[:, :4], scalar_first=True)
     centre = np.array(quaternion.q)[:, 4:] + turn.apply(CENTRE)
     assert np.ptp(centre, axis=0).max() > 1e-2
-    # RK4 at 1 ms on both: errors below 1e-9 m
     np.testing.assert_allclose(centre, natural.outputs["position"], rtol=0, atol=1e-8)
+    # stiffness 4e3 N/m times that
     np.testing.assert_allclose(
-        quaternion.outputs["cable_tension"][..., 0], natural.outputs["tension"], rtol=1e-6
+        quaternion.outputs["cable_tension"][..., 0], natural.outputs["tension"], rtol=0, atol=4e-5
     )
 
 
