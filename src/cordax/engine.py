@@ -47,6 +47,12 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress, *, joine
     return _whole(run.reversible(), given, time, step, n_saves, joined)
 
 
+def advance_whole(run: Run, state, memory, status, t0, dt, n_saves: int):
+    """One phase of which a transformation may hide anything, its times too."""
+    run = run.reversible()
+    return _whole(run, (state, memory, status), t0, dt, n_saves, joined=False)[0]
+
+
 def _whole(run: Run, given, time, step, n_saves, joined):
     """In one loop, compiled for this number of blocks."""
     system, time, step = run.dynamics.system, jnp.asarray(time), jnp.asarray(step)

@@ -32,6 +32,8 @@ class Parameter(eqx.Module):
       instead of one for all. Default: each for the start (`state0.`), one for all else.
     - `prior`: (mean, standard deviation), what is known of the value before the fit.
     - `unit`: for tables; found in the docstring of the machine's part if not given.
+    - `also`: other numbers, by name and of the same shape, that are always given the same value:
+      both springs of a pair, a path that ends when the run does.
     """
 
     name: str = eqx.field(static=True)
@@ -41,11 +43,14 @@ class Parameter(eqx.Module):
     each: bool | None = eqx.field(static=True, default=None)
     prior: tuple[float, float] | None = eqx.field(static=True, default=None)
     unit: str | None = eqx.field(static=True, default=None)
+    also: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __check_init__(self):
         require(isinstance(self.name, str) and self.name != "", "name", self.name, "a name or path")
         where = self.where is None or callable(self.where)
         require(where, f"{self.name}: where", self.where, "a function from the machine to an array")
+        names = isinstance(self.also, tuple) and all(isinstance(x, str) for x in self.also)
+        require(names, f"{self.name}: also", self.also, "a tuple of names")
         if self.transform is not None:
             require_known(f"{self.name}: transform", self.transform, ("log", "linear"))
         require(self.each in (None, True, False), f"{self.name}: each", self.each, "True or False")
@@ -84,12 +89,15 @@ class _Place(eqx.Module):
 
     leaf: Callable[[Experiment], Any] = eqx.field(static=True)
     entry: tuple[int, ...] | None = eqx.field(static=True, default=None)
+    also: tuple["_Place", ...] = ()
 
     def read(self, experiment: Experiment):
         leaf = self.leaf(experiment)
         return leaf if self.entry is None else leaf[self.entry]
 
     def write(self, experiment: Experiment, value) -> Experiment:
+        for place in self.also:
+            experiment = place.write(experiment, value)
         if self.entry is not None:
             value = self.leaf(experiment).at[self.entry].set(value)
         return eqx.tree_at(self.leaf, experiment, value)
@@ -259,6 +267,14 @@ def _kind(parameter: Parameter, start) -> str:
 
 
 def _find(parameter: Parameter, experiment: Experiment) -> _Place:
+    place = _find_one(parameter, experiment)
+    others = tuple(_find_one(Parameter(name), experiment) for name in parameter.also)
+    for name, other in zip(parameter.also, others, strict=True):
+        require_shape(name, other.read(experiment), place.read(experiment).shape)
+    return _Place(place.leaf, place.entry, others)
+
+
+def _find_one(parameter: Parameter, experiment: Experiment) -> _Place:
     where = parameter.where
     if where is not None:
         place = _Place(lambda e: where(e.system))

@@ -14,7 +14,7 @@ from ._checks import is_number, require, require_known, require_number, require_
 from ._compiled_errors import raise_compiled
 from ._precision import as_float_array, warn_if_single
 from ._results import GOOD, RESULTS, Code
-from .engine import advance
+from .engine import advance, advance_whole
 from .experiment import Experiment
 from .formulations import Formulation
 from .integrators import Integrator
@@ -181,6 +181,30 @@ def start_of(
     how = integrator, formulation, control
     run, memory, status = _begin(system, state, *how, settings, None, good_status(state), t0)
     return Start(run, (state, memory, status), t0, dt, duration)
+
+
+def simulate_steps(
+    experiment: Experiment, steps: int, *, state: State | None = None, t0=None, dt=None
+) -> Trajectory:
+    """So many steps of an experiment without switches, for derivatives by its times: `state` at
+    `t0` [s], and a step `dt` [s], may all be numbers of a transformation; the experiment's own if
+    not given. Its controller starts anew."""
+    require(not experiment.switches, "switches", experiment.switches, "none")
+    own = experiment.dt
+    usual = experiment.system.default_dt if own is None else own
+    _check_step(usual)
+    require_whole("steps", steps, 1)
+    fits = steps % experiment.save_every == 0
+    require(fits, "save_every", experiment.save_every, f"a divisor of the {steps} steps")
+    state = experiment.start if state is None else state
+    settings = {"accuracy": None, "adjoint": "scan", "dt": usual}
+    settings["save_every"] = experiment.save_every
+    how = experiment.integrator, experiment.formulation, experiment.inputs
+    time = experiment.t0 if t0 is None else t0
+    begun = _begin(experiment.system, state, *how, settings, None, good_status(state), time)
+    times = (as_float_array(x) for x in (time, usual if dt is None else dt))
+    run, memory, status = begun
+    return advance_whole(run, state, memory, status, *times, steps // experiment.save_every)
 
 
 def good_status(state: State):

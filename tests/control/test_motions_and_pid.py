@@ -1,12 +1,13 @@
 """Reference motions, and the sampled PID controller."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import cordax
 from cordax import State
-from cordax.control import PID, RaisedCosine, Sinusoid
+from cordax.control import PID, BSpline, InputPath, RaisedCosine, Sinusoid
 from cordax.systems import Oscillator
 
 A, W, PHASE, OFFSET = np.array([0.6, -0.8]), 1.7, 0.4, 0.2
@@ -66,3 +67,22 @@ def test_bad_input():
         PID(constant(1.0), (), 0.05)
     with pytest.raises(ValueError, match=r"period: got 0.0, expected a finite number > 0"):
         PID(constant(1.0), (0,), 0.0)
+
+
+def test_splines_reproduce_polynomials_and_stay_within_their_values():
+    """A uniform cubic B-spline of samples of a straight line is that line; its values bound it; its
+    second derivative is continuous across knots."""
+    line = BSpline([0.0, 2.0], np.arange(7.0)[:, None] * np.array([1.0, -2.0]))
+    t = np.linspace(0.0, 2.0, 21)
+    found = np.asarray(jax.vmap(line.position)(t))
+    np.testing.assert_allclose(found, (1.0 + 2.0 * t)[:, None] * np.array([1.0, -2.0]), atol=1e-12)
+    wild = BSpline([0.0, 1.0], np.random.default_rng(0).choice([-1.0, 1.0], 12))
+    ts = np.linspace(-0.5, 1.5, 400)
+    assert np.abs(jax.vmap(wild.position)(ts)).max() <= 1.0
+    bend = jax.vmap(lambda t: wild(t)[2])
+    knots = np.arange(1, 9) / 9
+    np.testing.assert_allclose(bend(knots - 1e-9), bend(knots + 1e-9), atol=1e-4)
+    with pytest.raises(ValueError, match="k >= 4"):
+        BSpline([0.0, 1.0], np.zeros(3))
+    u, _ = InputPath(line)(0.5, None, ())
+    np.testing.assert_allclose(u, line.position(0.5))

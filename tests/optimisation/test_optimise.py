@@ -6,7 +6,11 @@ import pytest
 
 import cordax
 from cordax import Constraint, Parameter
-from cordax.control import Hermite
+from cordax.control import BSpline, Hermite, InputPath, RecordedInput
+from cordax.optimisation import problem as problem_module
+from cordax.optimisation.optimise import _segments
+from cordax.optimisation.problem import Problem
+from cordax.optimisation.unknowns import Unknowns
 from cordax.systems import Oscillator
 
 
@@ -29,6 +33,9 @@ CART = cordax.Experiment(
     integrator="rk4",
 )
 FORCES = ["control.path.values", "control.path.slopes"]
+
+
+HELD = RecordedInput(np.linspace(0.0, 1.0, 11), np.zeros((11, 1)), "hold")
 
 
 def effort(run):
@@ -126,6 +133,137 @@ def test_many_starts_find_the_better_valley():
     assert many.cost < 1e-4
 
 
+QUICK = CART.replace(
+    control=InputPath(BSpline([0.0, 1.0], np.linspace(2.0, -2.0, 12)[:, None])), dt=0.05
+)
+PUSHES = Parameter("control.path.values", bounds=(-8.0, 8.0))
+LASTS = Parameter("duration", bounds=(0.3, 3.0), also=("control.path.times[1]",))
+
+
+def test_least_time():
+    """A mass is moved fastest by full force forth and back, in 2 sqrt(m d / F) = 1 s; a spline
+    within the bounds cannot switch at once and takes a little longer."""
+    found = cordax.optimise(QUICK, [PUSHES, LASTS], lambda run: run.t[-1], [ARRIVES])
+    assert found.succeeded, found.summary()
+    assert 1.0 < found.values["duration"] < 1.12 and found.cost == found.values["duration"]
+    assert found.experiment.duration == found.values["duration"]
+    assert found.experiment.control.path.times[1] == found.values["duration"]
+    assert found.trajectory.t[-1] == pytest.approx(found.values["duration"])
+    assert len(found.trajectory.t) == len(cordax.simulate(QUICK).t)  # as many steps
+    assert np.abs(found.trajectory.u).max() <= 8.0 + 1e-9
+    assert found.history["values"].shape == (len(found.history["cost"]), 13)
+
+
+@pytest.fixture(scope="module")
+def cut():
+    return cordax.optimise(CART, FORCES, effort, [ARRIVES], segments=5, tolerance=1e-12)
+
+
+def test_segments_meet_and_find_the_same(moved, cut):
+    assert cut.succeeded, cut.summary()
+    assert cut.cost == pytest.approx(moved.cost, rel=1e-6)
+    for name in moved.values:
+        # a cost within 1e-12 of its least leaves a millionth of forces of 48 N
+        assert cut.values[name] == pytest.approx(moved.values[name], abs=1e-3)
+    np.testing.assert_allclose(cut.multipliers["arrives"], moved.multipliers["arrives"], rtol=1e-3)
+    # the pieces, end to end, are the run in one go
+    np.testing.assert_allclose(cut.trajectory["x"], cordax.simulate(cut.experiment)["x"], atol=1e-6)
+
+
+def test_segments_over_scenarios_and_their_derivatives():
+    """Beside central differences, every unknown: forces, duration and nodes of two cases."""
+    base = QUICK.replace(duration=0.6, save_every=2)
+    unknowns = Unknowns.of(["control.path.values[2,0]", LASTS], base)
+    rows = {"mass": jnp.array([2.0, 3.0])}
+    slow = Constraint("d_x", high=1.0)
+    problem = Problem(base, unknowns, effort, (slow,), rows, "worst")
+    problem = problem.cut(_segments(problem, np.zeros(2), 3, None))
+    assert problem.size == 2 + 2 * 2 * 2
+    y = jnp.asarray(np.random.default_rng(0).normal(scale=0.05, size=problem.size))
+    _, slopes = problem_module.linearised(problem, y)
+    h = 1e-6
+    ys = jnp.concatenate([y + h * jnp.eye(len(y)), y - h * jnp.eye(len(y))])
+    around = problem_module.tried(problem, ys)
+    for name in ("cost", "rows", "gaps"):
+        there, back = np.split(np.asarray(around[name]), 2)
+        numeric = np.moveaxis((there - back) / (2 * h), 0, -1)
+        assert np.abs(numeric).max() > 0.01
+        np.testing.assert_allclose(slopes[name], numeric, rtol=1e-6, atol=1e-7)
+
+
+class Upright(cordax.LagrangianSystem):
+    """A pendulum that stands on its head."""
+
+    @property
+    def coordinate_names(self):
+        return ("angle",)
+
+    def inertial_coordinates(self, q):
+        return jnp.stack([jnp.sin(q[0]), jnp.cos(q[0])])
+
+    def inertial_weights(self):
+        return jnp.ones(2)
+
+    def potential_energy(self, t, q):
+        return 25.0 * jnp.cos(q[0])
+
+    @property
+    def input_names(self):
+        return ("torque",)
+
+    def applied_force(self, t, q, v, u):
+        return u
+
+
+def test_segments_tame_what_is_unstable():
+    """From a lean to upright without falling, over ten times what a deviation takes to grow by e:
+    in one piece the end changes 20 000 times as much as the torque does."""
+    lean = cordax.State(jnp.array([0.1]), jnp.zeros(1))
+    path = InputPath(BSpline([0.0, 2.0], np.zeros((10, 1))))
+    fall = cordax.Experiment(Upright(), lean, path, duration=2.0, dt=0.05, integrator="rk4")
+    stands = Constraint(lambda run: jnp.concatenate([run.q[-1], run.v[-1]]), 0.0, 0.0, "stands")
+    near = Constraint(lambda run: run.q[::5], -0.2, 0.2, "near")
+    effort = lambda run: jnp.mean(run.u**2)
+    inputs = ["control.path.values"]
+    found = cordax.optimise(fall, inputs, effort, [stands, near], segments=8, tolerance=1e-8)
+    assert found.succeeded, found.summary()
+    assert np.abs(found.trajectory.q).max() < 0.21 and abs(found.trajectory.q[-1, 0]) < 1e-5
+    # joined segments obey the equation of motion: v' = 25 sin(q) + u
+    q, v, u, t = (np.asarray(getattr(found.trajectory, n)) for n in ("q", "v", "u", "t"))
+    gained = np.trapezoid((25.0 * np.sin(q) + u)[:, 0], t)
+    assert v[-1, 0] - v[0, 0] == pytest.approx(gained, abs=0.02)
+
+
+def test_what_was_found_is_a_start(moved, cut):
+    for given in (moved, moved.values, cut):
+        again = cordax.optimise(CART, FORCES, effort, [ARRIVES], start=given, tolerance=1e-9)
+        assert again.succeeded and len(again.history["cost"]) <= 4
+        assert again.cost == pytest.approx(moved.cost, rel=1e-6)
+    with pytest.raises(ValueError, match="start"):
+        cordax.optimise(CART, FORCES, effort, start={"mass": 1.0})
+
+
+def test_a_machine_alone():
+    """A design without a motion: the stiffness that gives 2 Hz."""
+    frequency = lambda machine: jnp.sqrt(machine.stiffness / machine.mass) / (2.0 * jnp.pi)
+    light = Constraint(lambda machine: machine.mass, high=2.0, name="light")
+    given = [Parameter("stiffness", bounds=(1.0, 1e3)), Parameter("mass", bounds=(0.5, 5.0))]
+    away = lambda machine: (frequency(machine) - 2.0) ** 2
+    found = cordax.optimise(Oscillator(mass=1.0, stiffness=10.0), given, away, [light])
+    assert found.succeeded and found.trajectory is None
+    assert frequency(found.experiment) == pytest.approx(2.0, abs=1e-3)
+    with pytest.raises(ValueError, match="function of the machine"):
+        cordax.optimise(Oscillator(), given, away, [Constraint("x", low=0.0)])
+
+
+def test_numbers_that_go_together():
+    twin = Parameter("damping", bounds=(0.1, 4.0), also=("mass",))
+    found = cordax.optimise(SPRING, [twin], squares, max_steps=3, tolerance=1.0)
+    assert found.experiment.system.mass == found.experiment.system.damping
+    with pytest.raises(ValueError, match="stifness"):
+        cordax.optimise(SPRING, [Parameter("damping", also=("stifness",))], squares)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -139,6 +277,11 @@ def test_many_starts_find_the_better_valley():
         ({"scenarios": {"stiffness": [1.0, 2.0], "mass": [1.0]}}, "one length"),
         ({"scenarios": {"stiffness": 1.0}}, "one length"),
         ({"experiment": cordax.Experiment(Oscillator())}, "duration"),
+        ({"segments": 7}, "segments"),
+        ({"searches": 0}, "searches"),
+        ({"experiment": CART.replace(control=HELD), "segments": 5}, "sampled"),
+        ({"parameters": [Parameter("duration", bounds=(2.0, 3.0))]}, "duration"),
+        ({"parameters": [Parameter("duration", also=("control.path.values",))]}, "nothing"),
     ],
 )
 def test_bad_input_is_named(change, words):

@@ -1,12 +1,22 @@
 """Controllers, reference motions and tension distribution."""
 
 from .computed_torque import ComputedTorque
+from .input_path import InputPath
 from .inverse_dynamics import InverseDynamics
 from .near_rigid import NearRigidQP
 from .pid import PID
 from .pulses import Pulses
 from .recorded import RecordedInput
-from .references import Constant, Hermite, Quintic, RaisedCosine, Reference, Shaped, Sinusoid
+from .references import (
+    BSpline,
+    Constant,
+    Hermite,
+    Quintic,
+    RaisedCosine,
+    Reference,
+    Shaped,
+    Sinusoid,
+)
 from .task_space import TaskSpaceControl
 from .tension import (
     BoundedTension,
@@ -18,10 +28,12 @@ from .tension import (
 
 __all__ = [
     "PID",
+    "BSpline",
     "BoundedTension",
     "ComputedTorque",
     "Constant",
     "Hermite",
+    "InputPath",
     "InverseDynamics",
     "MeanTension",
     "MinimumTension",

@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require_shape
 from .._precision import float_field
-from ..mechanics.motion import Constant, Hermite, Quintic, Reference, Shaped
+from ..mechanics.motion import BSpline, Constant, Hermite, Quintic, Reference, Shaped
 
 
 class RaisedCosine(Reference):
@@ -46,4 +46,13 @@ def _check_sizes(motion, *names: str) -> None:
         require_shape(name, x, (), largest)
 
 
-__all__ = ["Constant", "Hermite", "Quintic", "RaisedCosine", "Reference", "Shaped", "Sinusoid"]
+__all__ = [
+    "BSpline",
+    "Constant",
+    "Hermite",
+    "Quintic",
+    "RaisedCosine",
+    "Reference",
+    "Shaped",
+    "Sinusoid",
+]

@@ -120,6 +120,40 @@ class Hermite(Reference):
         return a + x * rest + x**2 * (3.0 - 2.0 * x) * (b - a)
 
 
+class BSpline(Reference):
+    """Uniform cubic B-spline of `values` (k, ...), k >= 4, between two `times` (2,) [s], twice
+    continuously differentiable. It stays within the range of its values, so that bounds on them
+    hold for all of it; at its ends it is near the first and last ones, and outside of them at
+    rest."""
+
+    times: Float[Array, " 2"] = float_field()
+    values: Float[Array, "k ..."] = float_field()
+
+    def __check_init__(self):
+        require_shape("times", self.times, (2,))
+        require_values("times", lambda t: t[1:] > t[:-1], self.times, expected="increasing times")
+        k = self.values.shape[0] if self.values.ndim else 0
+        require(k >= 4, "values", f"shape {self.values.shape}", "(k, ...) with k >= 4")
+
+    def position(self, t):
+        begin, end = self.times
+        spans = self.values.shape[0] - 3
+        x = spans * jnp.clip((t - begin) / (end - begin), 0.0, 1.0)
+        i = jnp.clip(jnp.floor(x).astype(int), 0, spans - 1)
+        x = x - i
+        y = 1.0 - x
+        weights = jnp.stack(
+            [
+                y**3,
+                4.0 - 6.0 * x**2 + 3.0 * x**3,
+                4.0 - 6.0 * y**2 + 3.0 * y**3,
+                x**3,
+            ]
+        )
+        near = jax.lax.dynamic_slice_in_dim(self.values, i, 4)
+        return jnp.tensordot(weights, near, 1) / 6.0
+
+
 def as_reference(x, name: str = "reference") -> Reference:
     """A Reference from a Reference, or from the value of one that rests; errors say its `name`."""
     if isinstance(x, Reference) or type(x) is object:  # or a placeholder of a transformation

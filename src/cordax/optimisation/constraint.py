@@ -9,7 +9,6 @@ import jax.numpy as jnp
 
 from .._checks import require
 from ..recording import observe
-from ..trajectory import Trajectory
 
 
 class Constraint(eqx.Module):
@@ -18,14 +17,15 @@ class Constraint(eqx.Module):
     **Arguments:**
 
     - `quantity`: a name of the trajectory ("tension"), at every stored instant, or a function from
-      a `Trajectory` to an array of numbers of any shape.
+      a `Trajectory` (or a machine, where only that is optimised) to an array of numbers of any
+      shape.
     - `low`, `high`: bounds in the quantity's unit; equal ones ask for equality.
     - `name`: for reports; that of the quantity by default.
     - `scale`: what counts as one unit of violation, such as 1 N or 1 mm: violations are weighed,
       and called kept, relative to it.
     """
 
-    quantity: str | Callable[[Trajectory], Any] = eqx.field(static=True)
+    quantity: str | Callable[[Any], Any] = eqx.field(static=True)
     low: float = eqx.field(static=True, default=-math.inf)
     high: float = eqx.field(static=True, default=math.inf)
     name: str = eqx.field(static=True, default="")
@@ -52,7 +52,7 @@ class Constraint(eqx.Module):
         named = isinstance(quantity, str)
         return quantity if named else getattr(quantity, "__name__", "constraint")
 
-    def values(self, run: Trajectory):
+    def values(self, run: Any):
         """The quantity as one row of numbers."""
         quantity: Any = self.quantity
         found = observe(run, quantity) if isinstance(quantity, str) else quantity(run)

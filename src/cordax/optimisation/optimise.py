@@ -1,35 +1,42 @@
 """From a cost to the numbers that make it small."""
 
-import math
+import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._checks import require, require_instance, require_known, require_number, require_whole
 from ..experiment import Experiment
-from ..parameters import Parameter, collect, varied
+from ..mechanics import Controller, System
+from ..parameters import Parameter, varied
 from ..simulate import simulate
-from ..trajectory import Trajectory
 from .constraint import Constraint
-from .problem import Problem, linearised, tried
+from .problem import Problem, motion
 from .result import Optimum, by_name
+from .search import Search
+from .shooting import Segments
+from .unknowns import Unknowns, steps_of
 
 #: share of a constraint's scale up to which it counts as kept
 FEASIBLE = 1e-6
 
 
 def optimise(
-    experiment: Experiment,
+    experiment: Experiment | System,
     parameters: Sequence[str | Parameter],
-    cost: Callable[[Trajectory], Any],
+    cost: Callable[[Any], Any],
     constraints: Sequence[Constraint] = (),
     *,
     scenarios: Mapping[str, Sequence[float]] | None = None,
     combine: str = "mean",
+    segments: int = 1,
+    start: "Optimum | Mapping[str, float] | None" = None,
     starts: int = 1,
+    searches: int = 1,
     seed: int = 0,
     max_steps: int = 100,
     tolerance: float = 1e-6,
@@ -39,9 +46,11 @@ def optimise(
 
     **Arguments:**
 
-    - `experiment`: what is simulated; its numbers are the start of the search.
+    - `experiment`: what is simulated; its numbers are the start of the search. Or a machine alone:
+      `cost` and `constraints` are then functions of the machine, and nothing is simulated.
     - `parameters`: what to change, names such as "drives.lengths.values[2]" or `Parameter`s:
-      numbers of the machine (a design), of its controller or path (a motion), of the start.
+      numbers of the machine (a design), of its controller or path (a motion), of the start, and
+      "duration", the simulated time: the number of steps stays, and they become longer or shorter.
       `bounds` of a `Parameter` are kept at every step.
     - `cost`: from a `Trajectory` to one number, by functions of `jax.numpy`: end state, effort,
       what is left of a vibration.
@@ -49,8 +58,12 @@ def optimise(
     - `scenarios`: columns of other numbers by name, one row for each case that the result must
       serve (payloads, say): simulated in one batch; constraints hold in all, and costs are
       combined: `combine` is "mean" or "worst".
+    - `segments`: cut the motion into so many equal ones (multiple shooting) whose starts are
+      unknowns too, and which meet in the end: for long and unstable motions.
+    - `start`: values by name to begin with instead of the experiment's, or another `Optimum`.
     - `starts`: so many starts spread evenly within the bounds of the parameters, all of which need
-      some, are tried, and the best is taken.
+      some, are tried in batches; `searches`: from so many of the best the search goes on, and the
+      best end is taken.
     - `max_steps`, `tolerance`: at most so many iterations; stop when the cost changes by less,
       relative to what it is at the start and how it changes there.
     - `progress`: print a line for each iteration.
@@ -58,185 +71,122 @@ def optimise(
     Sequential quadratic programming (SciPy's SLSQP) with derivatives through the simulation. A
     simulation that fails on the way counts as very expensive, and is stepped back from. Local: from
     another start it may find another optimum."""
-    from scipy.optimize import minimize
-
-    require_instance("experiment", experiment, Experiment)
-    require(experiment.duration is not None, "duration", None, "an experiment with a duration [s]")
-    require(callable(cost), "cost", cost, "a function from a Trajectory to a number")
+    require_instance("experiment", experiment, Experiment, System)
+    still = isinstance(experiment, System)
+    base: Experiment = Experiment(experiment) if isinstance(experiment, System) else experiment
+    timed = still or base.duration is not None
+    require(timed, "duration", None, "an experiment with a duration [s]")
+    of = "machine" if still else "Trajectory"
+    require(callable(cost), "cost", cost, f"a function from a {of} to a number")
     for c in constraints:
         require_instance("constraints", c, Constraint)
+        own = not (still and isinstance(c.quantity, str))
+        require(own, f"constraint {c.label}", c.quantity, "a function of the machine")
     labels = [c.label for c in constraints]
     require(len(set(labels)) == len(labels), "constraints", labels, "different names")
     require_known("combine", combine, ("mean", "worst"))
-    require_whole("starts", starts, 1)
-    require_whole("max_steps", max_steps, 1)
+    for name, number in {"starts": starts, "searches": searches, "max_steps": max_steps}.items():
+        require_whole(name, number, 1)
     require_number("tolerance", tolerance)
     rows = {name: jnp.asarray(x, float) for name, x in (scenarios or {}).items()}
     if rows:
         lengths = {name: x.shape[:1] for name, x in rows.items()}
         equal = len(set(lengths.values())) == 1 and min(lengths.values()) > (0,)
         require(equal, "scenarios", lengths, "columns of one length, at least one row")
-        varied(experiment, {name: x[0] for name, x in rows.items()})  # names and shapes
-    found = collect(parameters, experiment)
-    problem = Problem.of(experiment, found, cost, tuple(constraints), rows, combine)
-    box = _box(problem, found)
-    search = _Search(problem, progress)
-    y0 = search.first(box, starts, seed)
+        varied(base, {name: x[0] for name, x in rows.items()})  # names and shapes
+    unknowns = Unknowns.of(parameters, base)
+    _check_clock(base, unknowns.timed, segments, still)
+    problem = Problem(base, unknowns, cost, tuple(constraints), rows, combine, still)
+    y0 = np.zeros(unknowns.size)
+    if start is not None:
+        values = start.values if isinstance(start, Optimum) else start
+        y0 = np.asarray((unknowns.read(values) - unknowns.start) / unknowns.units)
+    if segments > 1:
+        problem = problem.cut(_segments(problem, y0, segments, start))
+        y0 = np.concatenate([y0, np.zeros(problem.size - unknowns.size)])
+    search = Search(problem, progress)
+    begin = search.spread(starts, seed, y0)[:searches] if starts > 1 else [y0]
+    ends = [_solve(search, y, max_steps, tolerance) for y in begin]
+    best = min(ends, key=lambda end: (not end.kept, end.out if not end.kept else end.found.cost))
+    if not best.found.succeeded:
+        warnings.warn(f"optimise: {best.found.reason}", stacklevel=2)
+    return best.found
+
+
+def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool) -> None:
+    """What durations and segments need."""
+    require_whole("segments", segments, 1)
+    if not timed and segments == 1:
+        return
+    what = "segments" if segments > 1 else "duration"
+    require(not still, what, "a machine alone", "an Experiment")
+    require(not experiment.switches, what, "an experiment with switches", "one without")
+    control = experiment.inputs
+    if isinstance(control, Controller):
+        name = type(control).__name__
+        require(
+            control.period is None, what, f"{name}, which is sampled", "a controller that is not"
+        )
+        memory = jax.tree.leaves(control.init(experiment.start))
+        forgets = segments == 1 or not memory
+        require(forgets, what, f"{name}, which has a memory", "a controller without")
+    steps = steps_of(experiment)
+    stored = steps // experiment.save_every
+    expected = f"a divisor of the {stored} stored instants"
+    require(stored % segments == 0, "segments", segments, expected)
+
+
+def _segments(problem: Problem, y0, count: int, start) -> Segments:
+    """Nodes on the motion from the start, or on the one that was found before."""
+    x, experiment = problem.values(jnp.asarray(y0)), problem.experiment
+    steps = steps_of(experiment) // count
+    if isinstance(start, Optimum) and start.trajectory is not None and not problem.scenarios:
+        runs = jax.tree.map(lambda a: jnp.asarray(a)[None], _arrays(start.trajectory))
+        stored = steps_of(experiment) // experiment.save_every + 1
+        fits = runs.t.shape[1] == stored
+        require(fits, "start", f"{runs.t.shape[1]} stored instants", f"{stored}, as before")
+    else:
+        runs = problem.over_scenarios(lambda _, scenario: _arrays(problem.run(x, scenario)))
+    return Segments.of(runs, count, steps, experiment.system.difference)
+
+
+def _arrays(run):
+    return dataclasses.replace(run, system=None, phases=(), events=None, statistics={})
+
+
+class _End(NamedTuple):
+    """Of one search: what was found, how far it is `out` of bounds, and whether that is none."""
+
+    found: Optimum
+    out: float
+    kept: bool
+
+
+def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> _End:
+    from scipy.optimize import minimize
+
+    search.begin(y0)
     solution = minimize(
         lambda y: search.cost(y) / search.scale,
         y0,
         jac=lambda y: search.cost_slope(y) / search.scale,
-        bounds=box,
+        bounds=search.box(),
         constraints=search.rows(),
         method="SLSQP",
         callback=search.note,
         options={"maxiter": max_steps, "ftol": tolerance},
     )
-    return _report(search, found, solution, y0)
+    return _report(search, solution, y0)
 
 
-def _box(problem: Problem, found) -> list[tuple[float, float]]:
-    """Bounds of the unknowns."""
-    start, units = np.asarray(problem.start), np.asarray(problem.units)
-    limits = [b or (-math.inf, math.inf) for b in found.number_bounds]
-    return [
-        ((low - x) / u, (high - x) / u)
-        for (low, high), x, u in zip(limits, start, units, strict=True)
-    ]
-
-
-class _Search:
-    """Evaluations shared by SciPy's several functions, and the way so far."""
-
-    def __init__(self, problem: Problem, progress: bool):
-        self.problem, self.progress = problem, progress
-        self.at: np.ndarray | None = None
-        self.found: Any = None
-        self.evaluations = self.failed = 0
-        self.history: list[tuple[float, float]] = []
-        self.scale = self.start_cost = 1.0
-        self.sizes = problem.sizes()
-        pairs = list(zip(problem.constraints, self.sizes, strict=True))
-        self.low = np.concatenate([np.zeros(0), *(np.full(n, c.low / c.scale) for c, n in pairs)])
-        self.high = np.concatenate([np.zeros(0), *(np.full(n, c.high / c.scale) for c, n in pairs)])
-
-    def first(self, box, starts: int, seed: int) -> np.ndarray:
-        """Where to begin."""
-        y0 = np.zeros(len(box))
-        if starts > 1:
-            bounded = all(np.isfinite(b).all() for b in box)
-            require(bounded, "starts", starts, "1, or Parameters with bounds")
-            y0 = self._best_start(np.array(box), starts, seed)
-        self._take(y0)
-        good = bool(np.all(self.found[0]["good"]))
-        require(good, "experiment", "a simulation that fails", "a start from which it succeeds")
-        self.start_cost = float(self.found[0]["cost"])
-        # what the cost may change by, whatever its unit: SLSQP stops by the same number at costs
-        # that stand still and at constraints that are kept
-        self.scale = abs(self.start_cost) + float(np.max(np.abs(self.cost_slope(y0)), initial=0.0))
-        self.scale = self.scale if self.scale > 0 else 1.0
-        return y0
-
-    def _best_start(self, box: np.ndarray, starts: int, seed: int) -> np.ndarray:
-        random = np.random.default_rng(seed)
-        parts = np.stack([random.permutation(starts) for _ in box], axis=1)
-        share = (parts + random.random(parts.shape)) / starts
-        ys = np.vstack([np.zeros(len(box)), box[:, 0] + share * (box[:, 1] - box[:, 0])])
-        all_found = tried(self.problem, jnp.asarray(ys))
-        rows = np.asarray(all_found["rows"])
-        beyond = np.maximum(np.maximum(self.low - rows, rows - self.high), 0.0)
-        beyond = beyond.reshape(len(ys), -1).sum(axis=1)
-        cost = np.asarray(all_found["cost"])
-        usual = np.median(np.abs(cost[np.isfinite(cost)]))
-        merit = cost + 10.0 * usual * beyond
-        merit[~np.all(np.asarray(all_found["good"]), axis=1)] = np.inf
-        return ys[int(np.nanargmin(np.where(np.isfinite(merit), merit, np.inf)))]
-
-    def _take(self, y: np.ndarray) -> None:
-        if self.at is not None and np.array_equal(y, self.at):
-            return
-        self.found = linearised(self.problem, jnp.asarray(y))
-        self.at = np.array(y)
-        self.evaluations += 1
-        self.failed += not bool(np.all(self.found[0]["good"]))
-
-    @property
-    def _good(self) -> bool:
-        return bool(np.all(self.found[0]["good"]))
-
-    def cost(self, y) -> float:
-        self._take(y)
-        value = float(self.found[0]["cost"])
-        return value if self._good and math.isfinite(value) else 1e6 * self.scale
-
-    def cost_slope(self, y) -> np.ndarray:
-        self._take(y)
-        return np.nan_to_num(np.asarray(self.found[1]["cost"], dtype=float)) * self._good
-
-    def _rows(self, y) -> tuple[np.ndarray, np.ndarray]:
-        self._take(y)
-        rows, slopes = np.asarray(self.found[0]["rows"]), np.asarray(self.found[1]["rows"])
-        return np.nan_to_num(rows), np.nan_to_num(slopes)
-
-    def rows(self) -> list[dict]:
-        """For SciPy: equalities, and inequalities as numbers that must not be negative."""
-        equal = self.low == self.high
-        lower, upper = np.isfinite(self.low) & ~equal, np.isfinite(self.high) & ~equal
-        found = []
-        if equal.any():
-            value = lambda y: (self._rows(y)[0] - self.low)[:, equal].ravel()
-            slope = lambda y: self._rows(y)[1][:, equal].reshape(-1, len(y))
-            found.append({"type": "eq", "fun": value, "jac": slope})
-        if (lower | upper).any():
-
-            def value_of(y):
-                rows = self._rows(y)[0]
-                parts = (rows - self.low)[:, lower], (self.high - rows)[:, upper]
-                return np.concatenate([x.ravel() for x in parts])
-
-            def slope_of(y):
-                slopes = self._rows(y)[1]
-                parts = slopes[:, lower], -slopes[:, upper]
-                return np.concatenate([x.reshape(-1, len(y)) for x in parts])
-
-            found.append({"type": "ineq", "fun": value_of, "jac": slope_of})
-        return found
-
-    def multipliers(self, given: np.ndarray) -> list[np.ndarray]:
-        """SciPy's, equalities first, as one array (n_scenarios, size) for each constraint."""
-        n, equal = self.problem.n_scenarios, self.low == self.high
-        lower, upper = np.isfinite(self.low) & ~equal, np.isfinite(self.high) & ~equal
-        whole, used = np.zeros((n, len(self.low))), 0
-        for chosen in (equal, lower, upper):
-            size = n * int(chosen.sum())
-            whole[:, chosen] += given[used : used + size].reshape(n, -1)
-            used += size
-        return np.split(whole, np.cumsum(self.sizes)[:-1], axis=1) if self.sizes else []
-
-    def beyond(self) -> np.ndarray:
-        """How far rows are out of their bounds, in scales, (n_scenarios, m)."""
-        rows = np.asarray(self.found[0]["rows"])
-        return np.maximum(np.maximum(self.low - rows, rows - self.high), 0.0)
-
-    def note(self, y) -> None:
-        self._take(np.asarray(y))
-        out = float(np.max(self.beyond(), initial=0.0))
-        self.history.append((self.cost(y), out))
-        if self.progress:
-            cost = self.history[-1][0]
-            print(f"{len(self.history):4d}  cost {cost:.6g}, out of bounds by {out:.2g}")
-
-
-def _report(search: _Search, found, solution, y0) -> Optimum:
+def _report(search: Search, solution, y0) -> _End:
     problem, y = search.problem, np.asarray(solution.x)
-    search._take(y)
-    out = search.beyond()
-    kept = float(np.max(out, initial=0.0)) <= FEASIBLE
-    good = search._good
-    reason = _reason(solution, kept, good)
-    if not (solution.success and kept and good):
-        warnings.warn(f"optimise: {reason}", stacklevel=3)
-    parts = np.split(out, np.cumsum(search.sizes)[:-1], axis=1) if search.sizes else []
+    names = problem.unknowns.names
+    search.cost(y)
+    beyond = search.beyond()
+    out = max(float(np.max(beyond, initial=0.0)), search.gap())
+    kept, good = out <= FEASIBLE, search.good
+    parts = np.split(beyond, np.cumsum(search.sizes)[:-1], axis=1) if search.sizes else []
     largest = lambda c, x: float(np.max(x, initial=0.0)) * c.scale
     violations = {
         c.label: 0.0 if np.max(x, initial=0.0) <= FEASIBLE else largest(c, x)
@@ -244,24 +194,34 @@ def _report(search: _Search, found, solution, y0) -> Optimum:
     }
     pushes = search.multipliers(search.scale * np.asarray(solution.multipliers))
     multipliers = {c.label: x / c.scale for c, x in zip(problem.constraints, pushes, strict=True)}
-    best = problem.apply(jnp.asarray(y))
     history = np.array(search.history).reshape(-1, 2)
-    return Optimum(
-        by_name(found.names, problem.values(y)),
-        by_name(found.names, problem.values(y0)),
-        best,
-        simulate(best, throw=False),
+    way = np.array(search.way).reshape(-1, len(names))
+    best = problem.known(y)
+    numbers = by_name(names, problem.values(y)), by_name(names, problem.values(y0))
+    found = Optimum(
+        *numbers,
+        best.system if problem.still else best,
+        _motion(problem, best, y),
         float(search.found[0]["cost"]),
         search.start_cost,
         np.asarray(search.found[0]["costs"]),
         violations,
         multipliers,
-        {"cost": history[:, 0], "violation": history[:, 1]},
+        {"cost": history[:, 0], "violation": history[:, 1], "values": way},
         bool(solution.success and kept and good),
-        reason,
+        _reason(solution, kept, good),
         search.evaluations,
         search.failed,
     )
+    return _End(found, out, kept and good)
+
+
+def _motion(problem: Problem, best: Experiment, y):
+    if problem.still:
+        return None
+    if problem.segments is None:
+        return simulate(best, throw=False)
+    return dataclasses.replace(motion(problem, jnp.asarray(y)), system=best.system)
 
 
 def _reason(solution, kept: bool, good: bool) -> str:

@@ -1,117 +1,224 @@
 """Cost, constraints and their derivatives as one compiled function of the unknowns."""
 
-import math
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from .._checks import require
 from .._results import RESULTS
 from ..experiment import Experiment
-from ..parameters import ParameterSet, varied
-from ..simulate import simulate
+from ..parameters import varied
+from ..simulate import simulate, simulate_steps
 from ..trajectory import Trajectory
 from .constraint import Constraint
+from .shooting import Segments, together
+from .unknowns import Unknowns, steps_of
+
+#: starts that are tried side by side
+_TOGETHER = 16
 
 
 class Problem(eqx.Module):
-    """Unknowns `y`, shape (p,): one each unit of `units`, from zero at the start."""
+    """Search coordinates `y`: one each unit of the unknowns, from zero at the start; then those of
+    the nodes, where the motion is cut into `segments`. Without motion (`still`) cost and
+    constraints are functions of the machine."""
 
     experiment: Experiment
-    places: tuple[Any, ...]
-    start: jax.Array
-    units: jax.Array
-    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-    cost: Callable[[Trajectory], Any] = eqx.field(static=True)
+    unknowns: Unknowns
+    cost: Callable[[Any], Any] = eqx.field(static=True)
     constraints: tuple[Constraint, ...] = eqx.field(static=True)
     scenarios: dict[str, jax.Array]
     combine: str = eqx.field(static=True)
-
-    @staticmethod
-    def of(experiment, found: ParameterSet, cost, constraints, scenarios, combine) -> "Problem":
-        start = jnp.concatenate([x.ravel() for x in found.starts])
-        limits = [b or (-math.inf, math.inf) for b in found.number_bounds]
-        width = np.array([high - low for low, high in limits])
-        size = np.abs(np.asarray(start))
-        units = np.where(np.isfinite(width), width, np.where(size > 0, size, 1.0))
-        shapes = tuple(x.shape for x in found.starts)
-        return Problem(
-            experiment,
-            found.places,
-            start,
-            jnp.asarray(units, start.dtype),
-            shapes,
-            cost,
-            constraints,
-            scenarios,
-            combine,
-        )
+    still: bool = eqx.field(static=True, default=False)
+    segments: Segments | None = None
 
     @property
     def n_scenarios(self) -> int:
         return len(next(iter(self.scenarios.values()))) if self.scenarios else 1
 
+    @property
+    def size(self) -> int:
+        """Of `y`."""
+        scenarios, nodes, numbers = self.segments.shape if self.segments else (0, 0, 0)
+        return self.unknowns.size + scenarios * nodes * numbers
+
     def values(self, y):
-        return self.start + self.units * y
+        """The unknowns at `y`, in their own units."""
+        return self.unknowns.start + self.unknowns.units * y[: self.unknowns.size]
 
-    def apply(self, y) -> Experiment:
-        """The experiment with the numbers at `y`."""
-        experiment, used, x = self.experiment, 0, self.values(y)
-        for place, shape in zip(self.places, self.shapes, strict=True):
-            size = math.prod(shape)
-            experiment = place.write(experiment, x[used : used + size].reshape(shape))
-            used += size
-        return experiment
+    def variant(self, x, scenario: dict) -> Experiment:
+        return varied(self.unknowns.apply(self.experiment, x), scenario)
 
-    def run(self, y, scenario: dict) -> Trajectory:
-        return simulate(varied(self.apply(y), scenario), throw=False, adjoint="scan")
+    def step(self, x):
+        """The time step [s] where the duration is unknown, else the experiment's own."""
+        if self.unknowns.timed:
+            return x[-1] / steps_of(self.experiment)
+        own = self.experiment.dt
+        return self.experiment.system.default_dt if own is None else own
+
+    def run(self, x, scenario: dict) -> Any:
+        """The motion in one piece; the machine itself where nothing moves."""
+        variant = self.variant(x, scenario)
+        if self.still:
+            return variant.system
+        if self.unknowns.timed:
+            return simulate_steps(variant, steps_of(self.experiment), dt=self.step(x))
+        return simulate(variant, throw=False, adjoint="scan")
+
+    def measured(self, run) -> dict[str, Any]:
+        """Cost and constraints (m,) of a motion."""
+        cost = jnp.asarray(self.cost(run))
+        require(cost.shape == (), "cost", f"shape {cost.shape}", "one number")
+        rows = [jnp.asarray(c.values(run)) / c.scale for c in self.constraints]
+        rows = jnp.concatenate(rows) if rows else jnp.zeros(0, cost.dtype)
+        return {"cost": cost, "rows": rows, "gaps": jnp.zeros((0,), cost.dtype)}
+
+    def over_scenarios(self, one: Callable, *more) -> Any:
+        """`one(number, scenario, *more)` for all of them, `more` with their axis."""
+        if self.scenarios:
+            return jax.vmap(one)(jnp.arange(self.n_scenarios), self.scenarios, *more)
+        first = jax.tree.map(lambda x: x[0], more)
+        return jax.tree.map(lambda x: jnp.asarray(x)[None], one(0, {}, *first))
+
+    def combined(self, found: dict[str, Any]) -> dict[str, Any]:
+        total = jnp.mean(found["cost"]) if self.combine == "mean" else jnp.max(found["cost"])
+        return found | {"costs": found["cost"], "cost": total, "gaps": jnp.ravel(found["gaps"])}
 
     def evaluate(self, y) -> dict[str, Any]:
-        """Cost, constraints (n_scenarios, m), and which scenarios succeeded."""
+        """`cost`, `costs` of the scenarios, constraints `rows` (n_scenarios, m), `gaps` between
+        segments, and which scenarios are `good`."""
+        x = self.values(y)
+        if self.segments is not None:
+            runs, good = self.pieces(x, self.nodes(y))
+            return self.assembled(x, self.nodes(y), runs) | {"good": good}
 
-        def one(scenario):
-            run = self.run(y, scenario)
-            cost = jnp.asarray(self.cost(run))
-            require(cost.shape == (), "cost", f"shape {cost.shape}", "one number of a Trajectory")
-            rows = [jnp.asarray(c.values(run)) / c.scale for c in self.constraints]
-            rows = jnp.concatenate(rows) if rows else jnp.zeros(0, cost.dtype)
-            return cost, rows, run.result == RESULTS.successful
+        def one(_, scenario):
+            run = self.run(x, scenario)
+            good = jnp.asarray(True) if self.still else run.result == RESULTS.successful
+            return self.measured(run) | {"good": good}
 
-        if self.scenarios:
-            cost, rows, good = jax.vmap(one)(self.scenarios)
-        else:
-            cost, rows, good = jax.tree.map(lambda x: x[None], one({}))
-        total = jnp.mean(cost) if self.combine == "mean" else jnp.max(cost)
-        return {"cost": total, "costs": cost, "rows": rows, "good": good}
+        return self.combined(self.over_scenarios(one))
 
     def sizes(self) -> list[int]:
         """How many numbers each constraint has."""
         first = {name: x[0] for name, x in self.scenarios.items()}
-
-        def rows():
-            run = self.run(jnp.zeros_like(self.start), first)
-            return [c.values(run) for c in self.constraints]
-
+        rows = lambda: [c.values(self.run(self.unknowns.start, first)) for c in self.constraints]
         return [x.size for x in eqx.filter_eval_shape(rows)]
 
     def linear(self, y) -> tuple[dict[str, Any], dict[str, Any]]:
-        """`evaluate`, and the derivatives of cost and rows by `y`, in forward mode: the unknowns
-        are few beside the rows. One simulation carries all directions along."""
+        """`evaluate`, and the derivatives of cost, rows and gaps by `y`, in forward mode: the
+        unknowns are few beside the rows. One simulation carries all directions along."""
+        if self.segments is not None:
+            return self.linear_pieces(y)
 
         def smooth(y):
             found = self.evaluate(y)
-            return {name: found.pop(name) for name in ("cost", "rows")}, found
+            return {name: found.pop(name) for name in _SMOOTH}, found
+
+        found, slopes, more = pushed(smooth, y)
+        return found | more, slopes
+
+    # --- in segments
+    def nodes(self, y):
+        assert self.segments is not None
+        return y[self.unknowns.size :].reshape(self.segments.shape)
+
+    def pieces(self, x, nodes):
+        """All segments, (n_scenarios, count, ...) each, and which scenarios succeeded."""
+
+        def one(i, scenario, nodes):
+            zs = jnp.concatenate([jnp.zeros_like(nodes[:1]), nodes])
+            piece = lambda k, z: self.piece(x, i, scenario, k, z)
+            return jax.vmap(piece)(jnp.arange(len(zs)), zs)
+
+        runs = self.over_scenarios(one, nodes)
+        return runs, jnp.all(runs.result == RESULTS.successful, axis=1)
+
+    def piece(self, x, i, scenario, k, z) -> Trajectory:
+        assert self.segments is not None
+        return self.segments.run(self.variant(x, scenario), i, k, z, self.step(x))
+
+    def assembled(self, x, nodes, runs: Trajectory) -> dict[str, Any]:
+        segments = self.segments
+        assert segments is not None
+
+        def one(i, scenario, nodes, runs):
+            system = self.variant(x, scenario).system
+            gaps = segments.gaps(system, i, runs, nodes)
+            return self.measured(together(runs, system)) | {"gaps": gaps}
+
+        return self.combined(self.over_scenarios(one, nodes, runs))
+
+    def whole(self, y, scenario: int = 0) -> Trajectory:
+        """The motion of a scenario, its segments end to end."""
+        x, nodes = self.values(y), self.nodes(y)
+        runs = jax.tree.map(lambda a: a[scenario], self.pieces(x, nodes)[0])
+        case = {name: a[scenario] for name, a in self.scenarios.items()}
+        return together(runs, self.variant(x, case).system)
+
+    def linear_pieces(self, y):
+        """A segment depends on the unknowns and its own node alone: it carries so many directions,
+        not those of all nodes. Costs and constraints are functions of the segments."""
+        x, nodes = self.values(y), self.nodes(y)
+        p, units = self.unknowns.size, self.unknowns.units
+        segments = self.segments
+        assert segments is not None
+        size = segments.node_size
+
+        def one(i, scenario, nodes):
+            zs = jnp.concatenate([jnp.zeros_like(nodes[:1]), nodes])
+
+            def piece(k, z):
+                def moved(d):
+                    run = self.piece(x + units * d[:p], i, scenario, k, z + d[p:])
+                    return eqx.partition(run, eqx.is_inexact_array)
+
+                run, slopes, rest = pushed(moved, jnp.zeros(p + size, y.dtype))
+                return eqx.combine(run, rest), slopes
+
+            return jax.vmap(piece)(jnp.arange(len(zs)), zs)
+
+        runs, slopes = self.over_scenarios(one, nodes)  # slopes: the direction is the last axis
+        good = jnp.all(runs.result == RESULTS.successful, axis=1)
+        smooth, rest = eqx.partition(runs, eqx.is_inexact_array)
+
+        def measured(y, smooth):
+            runs = eqx.combine(smooth, rest)
+            found = self.assembled(self.values(y), self.nodes(y), runs)
+            return {name: found.pop(name) for name in _SMOOTH}, found
 
         def push(direction):
-            return jax.jvp(smooth, (y,), (direction,), has_aux=True)
+            by_node = direction[p:].reshape(segments.shape)
+            by_node = jnp.concatenate([jnp.zeros_like(by_node[:, :1]), by_node], axis=1)
+            by_all = jnp.broadcast_to(direction[:p], (*by_node.shape[:2], p))
+            weight = jnp.concatenate([by_all, by_node], axis=2)  # (scenario, segment, direction)
+            along = lambda a: jnp.einsum("sk...d,skd->sk...", a, weight)
+            tangents = direction, jax.tree.map(along, slopes)
+            return jax.jvp(measured, (y, smooth), tangents, has_aux=True)
 
         axes = (None, -1, None)
         found, slopes, more = jax.vmap(push, out_axes=axes)(jnp.eye(y.shape[0], dtype=y.dtype))
-        return found | more, slopes
+        return found | more | {"good": good}, slopes
+
+    def known(self, y) -> Experiment:
+        """The experiment with the numbers at `y`."""
+        return self.unknowns.known(self.experiment, self.values(jnp.asarray(y)))
+
+    def cut(self, segments: Segments) -> "Problem":
+        return dataclasses.replace(self, segments=segments)
+
+
+_SMOOTH = ("cost", "rows", "gaps")
+
+
+def pushed(function: Callable, y):
+    """`function(y)` -> (smooth, more), its derivatives by `y` along a last axis, and `more`."""
+    push = lambda direction: jax.jvp(function, (y,), (direction,), has_aux=True)
+    return jax.vmap(push, out_axes=(None, -1, None))(jnp.eye(y.shape[0], dtype=y.dtype))
 
 
 @eqx.filter_jit
@@ -121,5 +228,15 @@ def linearised(problem: Problem, y):
 
 @eqx.filter_jit
 def tried(problem: Problem, ys):
-    """Of many starts at once, shape (k, p)."""
-    return jax.lax.map(problem.evaluate, ys)
+    """Of many starts, shape (k, p), some of them at once."""
+    k, p = ys.shape
+    groups = -(-k // _TOGETHER)
+    some = jnp.resize(ys, (groups, min(k, _TOGETHER), p))  # repeated where they run out
+    found = jax.lax.map(jax.vmap(problem.evaluate), some)
+    return jax.tree.map(lambda x: x.reshape(some.shape[0] * some.shape[1], *x.shape[2:])[:k], found)
+
+
+@eqx.filter_jit
+def motion(problem: Problem, y) -> Trajectory:
+    """The motion of the first scenario, cut into segments, without its machine."""
+    return dataclasses.replace(problem.whole(y), system=None)

@@ -12,16 +12,17 @@ class Optimum(NamedTuple):
     """The best numbers that were found, and how good they are.
 
     `values` by name with the `start`s they came from; `experiment` and its `trajectory` with these
-    numbers; `cost`, and `costs` of each scenario; `violations`, the largest of each constraint in
+    numbers (its segments end to end, if it was cut; the machine, and None, where nothing moves);
+    `cost`, and `costs` of each scenario; `violations`, the largest of each constraint in
     its unit; `multipliers` of each constraint, by how much the cost falls for a unit that its bound
-    gives way, arrays (n_scenarios, ...) ; `history`, cost and largest violation, in scales of the
-    constraints, after each iteration; `succeeded` and the `reason` it stopped for; `failed_runs`,
-    simulations on the way that had no end."""
+    gives way, arrays (n_scenarios, ...) ; `history`, after each iteration: "cost", the largest
+    "violation", in scales of the constraints, and "values" (k, p); `succeeded` and the `reason` it
+    stopped for; `failed_runs`, simulations on the way that had no end."""
 
     values: dict[str, float]
     start: dict[str, float]
-    experiment: Experiment
-    trajectory: Trajectory
+    experiment: Experiment | Any
+    trajectory: Trajectory | Any
     cost: float
     start_cost: float
     costs: np.ndarray
