@@ -202,9 +202,10 @@ def simulate_steps(
     how = experiment.integrator, experiment.formulation, experiment.inputs
     time = experiment.t0 if t0 is None else t0
     begun = _begin(experiment.system, state, *how, settings, None, good_status(state), time)
-    times = (as_float_array(x) for x in (time, usual if dt is None else dt))
     run, memory, status = begun
-    return advance_whole(run, state, memory, status, *times, steps // experiment.save_every)
+    time, step = as_float_array(time), as_float_array(usual if dt is None else dt)
+    n_saves = steps // experiment.save_every
+    return advance_whole(run, state, memory, status, time, step, n_saves)
 
 
 def good_status(state: State):
