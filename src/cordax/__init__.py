@@ -64,7 +64,7 @@ from .trajectory import Trajectory as Trajectory  # noqa: E402
 __version__ = "0.1.0"
 
 #: packages that are imported when first asked for: `cordax.plot` brings matplotlib with it
-_PACKAGES = ("control", "io", "plot", "reduce", "systems", "sweeps", "workspace")
+_PACKAGES = ("control", "io", "plot", "reduce", "systems", "sweeps", "viewer", "workspace")
 
 
 def __getattr__(name: str):

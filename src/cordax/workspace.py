@@ -45,6 +45,7 @@ class Workspace(eqx.Module):
         return float(np.mean(self.inside))
 
     def summary(self) -> str:
+        """How many poses are inside, where, and the tensions there [N], in a few lines."""
         inside = np.asarray(self.inside)
         lines = [f"{inside.sum()} of {inside.size} poses inside, {100 * self.share:.1f} %"]
         if inside.any():

@@ -1,5 +1,6 @@
 """Pictures: what is drawn where, files and their failures."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib
@@ -56,7 +57,8 @@ def test_neck_is_drawn_to_scale_with_labels():
 @pytest.mark.parametrize("routing", ["single", "cumulative"])
 def test_tendons_run_along_the_joints_they_pull(routing):
     """A tendon drawn beside a joint's side changes its drawn length there as its true length does:
-    both fall with a positive angle on the left and rise on the right."""
+    both fall with a positive angle on the left and rise on the right. The first point is on the
+    drum."""
     neck = Neck.default(3, routing=routing)
     draw = jax.jit(lambda a: neck.geometry(0.0, neck.state_at(a).q).lines["tendon"])
     straight = np.asarray(draw(jnp.zeros(3)))
@@ -64,7 +66,7 @@ def test_tendons_run_along_the_joints_they_pull(routing):
         bent = np.asarray(draw(0.3 * jnp.eye(3)[j]))
         for k in range(4):
             piece = lambda points, k=k, j=j: np.linalg.norm(
-                points[k, 2 * j + 1] - points[k, 2 * j], axis=-1
+                points[k, 2 * j + 2] - points[k, 2 * j + 1], axis=-1
             )
             change = piece(bent) - piece(straight)
             if neck.routing.left[k, j]:
@@ -96,9 +98,59 @@ def test_states_by_kind_with_the_desired_ones(pendulum_run):
     assert first.get_ylabel() == "angle [rad]" and second.get_ylabel() == "angle rate [rad/s]"
     assert second.get_xlabel() == "time [s]"
     np.testing.assert_array_equal(first.lines[0].get_ydata(), pendulum_run["angle"])
-    assert [t.get_text() for t in first.get_legend().get_texts()] == ["angle", "desired"]
+    assert {t.get_text() for t in first.texts} == {"angle", "desired"}
     with pytest.raises(ValueError, match=r"names: got 'alpha_9', expected one of angle"):
         plot_states(pendulum_run, ["alpha_9"])
+
+
+def test_many_kinds_fit_a_page_and_names_do_not_overlap():
+    """Eight kinds in two columns, below 9 inches; equal curves are both seen, and names at the ends
+    of curves that come close are apart."""
+    t = jnp.linspace(0.0, 1.0, 21)
+    names = ["a", "b", "c", "d", "e", "f", "g", "h"]
+    run = cordax.simulate(Pendulum(), dt=0.05, duration=1.0, integrator="rk4")
+    outputs = {name: jnp.stack([t, t, t + 1e-3], axis=1) for name in names}
+    run = eqx.tree_at(lambda r: r.outputs, run, outputs)
+    figure = plot_states(run, names)
+    assert figure.get_size_inches()[1] <= 9.0
+    axes = figure.axes[0]
+    assert axes.lines[0].get_linestyle() == "-" and axes.lines[1].get_linestyle() == "--"
+    heights = sorted(text.get_position()[1] for text in axes.texts)
+    assert len(heights) == 3 and np.diff(heights).min() > 0.05
+    assert {a.get_xlabel() for a in figure.axes[-2:]} == {"time [s]"}
+
+
+def test_the_scale_is_that_of_the_whole_run(pendulum_run):
+    """A peak between the instants that are shown is on the scale."""
+    tension = jnp.ones((21, 1)).at[3].set(50.0)
+    run = eqx.tree_at(lambda r: r.outputs, pendulum_run, {"tension": tension})
+    run = eqx.tree_at(lambda r: r.system, run, Spatial())
+    figure = plot_snapshots(run, [0.0, 0.4], view="side")
+    assert figure.axes[-1].get_ylim() == (1.0, 50.0)
+    assert (figure.axes[0].elev, figure.axes[0].azim) == (0.0, 0.0)
+    with pytest.raises(ValueError, match=r"view: got 'behind', expected one of corner, front"):
+        plot_snapshots(run, [0.0], view="behind")
+
+
+def test_focus_on_what_is_small():
+    """The seat fills the picture, and cables end at its frame."""
+
+    class Seat(Spatial):
+        def geometry(self, t, q):
+            scene = super().geometry(t, q)
+            corners = 0.01 * jnp.array([[-1.0, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]])
+            seat = Bodies(scene.lines["cable"][:, 1], jnp.eye(3)[None], corners[None, None])
+            return Scene(scene.lines, {}, {"body": seat})
+
+    axes = plot_scene(Seat(), jnp.array([0.3]), focus="body").axes[0]
+    assert np.ptp(axes.get_xlim()) < 0.1
+    (cable,) = [c for c in axes.collections if hasattr(c, "_segments3d")]
+    points = np.concatenate([np.asarray(x) for x in cable._segments3d])
+    points = points[np.isfinite(points).all(axis=1)]
+    assert len(points) > 1
+    assert np.all(points[:, 2] <= axes.get_zlim()[1] + 1e-9)
+    with pytest.raises(ValueError, match=r"focus: got 'seat', expected one of body"):
+        plot_scene(Seat(), jnp.array([0.3]), focus="seat")
 
 
 @pytest.mark.parametrize("suffix", [".gif", ".mp4"])

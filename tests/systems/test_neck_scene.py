@@ -48,7 +48,7 @@ def test_sides_and_springs(neck, scene):
 
 def test_tendons_and_tip(neck, scene):
     tendons = scene.lines["tendon"]
-    assert tendons.shape == (4, 6, 2)
+    assert tendons.shape == (4, 7, 2)  # the first point is on the drum
     state = neck.state_at(ALPHA)
     outputs = neck.outputs(0.0, state.q, state.v, jnp.zeros(4), ())
     top = scene.lines["bar"][3]
@@ -57,7 +57,7 @@ def test_tendons_and_tip(neck, scene):
     assert np.arctan2(direction[1], direction[0]) == pytest.approx(float(outputs["tip_angle"]))
     assert float(outputs["tip_angle"]) == pytest.approx(ALPHA.sum())
     # the tendon of joint 1 ends there, on its right
-    assert np.ptp(np.asarray(tendons[1, 1:]), axis=0) == pytest.approx(0.0)
+    assert np.ptp(np.asarray(tendons[1, 2:]), axis=0) == pytest.approx(0.0)
     # tendons of the top joint end near the top bar
     for tendon in (tendons[0], tendons[3]):
         assert np.linalg.norm(tendon[-1] - top.mean(axis=0)) < 0.05

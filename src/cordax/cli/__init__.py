@@ -47,8 +47,12 @@ _COMMANDS = {
         "reproduce_tensegrity",
         "repeat the tensegrity thesis' experiments and judge its claims",
     ),
+    "reproduce all": _Command(
+        "reproduce", "reproduce_all", "all five studies as one web page, with verdicts"
+    ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
     "sweep": _Command("sweep", "sweep", "simulate a machine in many variants, resumable"),
+    "view": _Command("view", "view", "a machine or a saved run in the browser, to play and change"),
     "doctor": _Command("doctor", "doctor", "versions, devices, caches: what to say in a report"),
     "list": _Command("listing", "show", "machines and integrators"),
 }

@@ -17,6 +17,7 @@ _EXTRAS = {
     "xarray": "tables with names (data)",
     "pandas": "tables (data)",
     "imageio_ffmpeg": "MP4 films (film)",
+    "viser": "runs in the browser (view)",
     "mujoco": "benchmarks beside it (bench)",
     "pin": "a second opinion on trees (pin)",
 }
@@ -30,13 +31,13 @@ def doctor(json: bool = False) -> int:
     Args:
         json: print it as JSON.
     """
-    facts = _facts()
+    found = facts()
     if json:
-        print(json_module.dumps(facts, indent=2))
+        print(json_module.dumps(found, indent=2))
         return 0
-    for name, value in facts.items():
+    for name, value in found.items():
         print(f"  {name:20} {value}")
-    if not facts["loops hoisted"]:
+    if not found["loops hoisted"]:
         print(
             "\nTime loops are not compiled into one function, and runs several times slower. "
             "Import cordax\nbefore anything uses JAX, and do not set CORDAX_HOIST=0."
@@ -44,19 +45,20 @@ def doctor(json: bool = False) -> int:
     return 0
 
 
-def _facts() -> dict:
-    facts = {
+def facts() -> dict:
+    """What cordax runs on, by name."""
+    found: dict = {
         "cordax": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
-    facts |= {name: _version(name) or "missing" for name in _PACKAGES}
+    found |= {name: _version(name) or "missing" for name in _PACKAGES}
     for name, what in _EXTRAS.items():
-        facts[name] = _version(name) or f"not installed: {what}"
+        found[name] = _version(name) or f"not installed: {what}"
     cache = jax.config.jax_compilation_cache_dir  # pyright: ignore
     stored = list(Path(cache).glob("*")) if cache else []
     size = sum(path.stat().st_size for path in stored) / 1e6
-    return facts | {
+    return found | {
         "devices": ", ".join(str(d) for d in jax.devices()),
         "precision": "float64" if jax.config.jax_enable_x64 else "float32",  # pyright: ignore
         "loops hoisted": hoisting_active(),

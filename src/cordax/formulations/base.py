@@ -53,6 +53,7 @@ class Dynamics(eqx.Module):
     formulation: Formulation = part_field()
 
     def acceleration(self, t, q, v, u):
+        """Accelerations (n_v,) at time `t` [s], with inputs `u` (n_u,)."""
         return self.formulation.acceleration(self.system, t, q, v, u)[0]
 
     def accelerate(self, t, q, v, u):
@@ -60,15 +61,19 @@ class Dynamics(eqx.Module):
         return self.formulation.acceleration(self.system, t, q, v, u)
 
     def multipliers(self, t, q, v, u):
+        """Of the constraints (m,)."""
         return self.formulation.acceleration(self.system, t, q, v, u)[1]
 
     def linearise(self, t, q, v, u) -> Linearisation:
+        """The linearised equations of motion, as implicit methods need them."""
         return self.formulation.linearise(self.system, t, q, v, u)
 
     def retract(self, q, dq):
+        """The configuration (n_q,) that a small motion `dq` (n_v,) leads to."""
         return self.system.retract(q, dq)
 
     def rate(self, q, v):
+        """dq/dt (n_q,)."""
         return self.system.rate(q, v)
 
     def normalise(self, q):

@@ -28,6 +28,7 @@ class Drive(eqx.Module):
         raise NotImplementedError
 
     def inertia(self) -> Float[Array, "n e"]:
+        """Of the coordinates, such as rotors [kg m^2]."""
         return jnp.zeros((self.n_cables, 0))
 
     def force(self, t, y, y_rate, u) -> Float[Array, "n e"]:

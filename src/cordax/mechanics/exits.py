@@ -15,6 +15,8 @@ from .._checks import require, require_positive, require_shape, require_values
 from .._precision import float_field
 from ..math.safe import safe_arctan2, safe_norm, safe_sqrt
 from .motion import Reference, reference_field
+from .scene import Bodies
+from .wheels import wheels
 
 
 class Exit(eqx.Module):
@@ -58,6 +60,10 @@ class Exit(eqx.Module):
     def path(self, t, b, y, count: int) -> Float[Array, "n k 3"]:
         """Points along each cable, to draw."""
         return jnp.stack([self.points.position(t), b], axis=1)
+
+    def wheels(self, t, b, y) -> Bodies | None:
+        """Pulleys as drawn, turned as far as their cable has run over them."""
+        return None
 
 
 class PointExit(Exit):
@@ -111,6 +117,10 @@ class PulleyExit(Exit):
     def path(self, t, b, y, count):
         d = self.points.position(t)
         return _drawn_path(d, b, self.swivel(t, b), self.radius, count, self.axis)
+
+    def wheels(self, t, b, y):
+        d, length = self.points.position(t), self.length(t, b, y)
+        return _drawn_wheels(d, self.swivel(t, b), self.radius, length, self.axis)
 
 
 class SwivelPulleyExit(Exit):
@@ -167,6 +177,10 @@ class SwivelPulleyExit(Exit):
 
     def path(self, t, b, y, count):
         return _drawn_path(self.points.position(t), b, y[:, 0], self.radius, count, self.axis)
+
+    def wheels(self, t, b, y):
+        d, length = self.points.position(t), self.length(t, b, y)
+        return _drawn_wheels(d, y[:, 0], self.radius, length, self.axis)
 
 
 class CarriageExit(Exit):
@@ -249,6 +263,20 @@ def _drawn_path(d, b, swivel, radius, count, axis=None):
     n = jnp.cos(angle)[..., None] * s + jnp.sin(angle)[..., None] * z
     arc = d + radius[:, None] * (s + n)
     return jnp.concatenate([arc, b[None]]).transpose(1, 0, 2)
+
+
+def _drawn_wheels(d, swivel, radius, length, axis=None) -> Bodies:
+    """Where the cable comes from, the rim moves along the axis as the cable runs out."""
+    x, y, z = exit_frames(axis, d.shape[0])
+    along = jnp.cos(swivel)[:, None] * x + jnp.sin(swivel)[:, None] * y
+    reach = jnp.broadcast_to(radius, swivel.shape)
+    return wheels(d + reach[:, None] * along, along, -z, length / reach, reach)
+
+
+def exit_frames(axis, n: int) -> Float[Array, "3 n 3"]:
+    """Of each exit: two directions across the axis, and the axis; the vertical if None."""
+    frames = jnp.eye(3)[None] if axis is None else _frames(axis)
+    return jnp.broadcast_to(frames, (n, 3, 3)).transpose(1, 0, 2)
 
 
 def _frames(axis) -> Float[Array, "k 3 3"]:

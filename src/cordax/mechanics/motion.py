@@ -23,6 +23,7 @@ class Reference(eqx.Module):
     """A position as a smooth function of time; its derivatives follow."""
 
     def position(self, t) -> Float[Array, "..."]:
+        """The wanted value at time `t` [s]."""
         raise NotImplementedError
 
     def __call__(self, t):

@@ -15,6 +15,7 @@ from .._files import replacing
 from ..mechanics import Scene
 from ..trajectory import Trajectory
 from .scene import (
+    View,
     bounds,
     colour_bar,
     dimension,
@@ -36,36 +37,38 @@ def animate(
     speed: float = 1.0,
     dpi: float = 90.0,
     title: str | None = None,
+    view: View = "corner",
 ) -> Path:
     """Write a film of the machine to `path`: `.gif`, or `.mp4` (needs the `film` extra).
 
     `fps` frames per second of film; `speed` times real time (0.1: slow motion). Lines are coloured
-    by tension where the machine reports one. Returns the path.
+    by tension where the machine reports one, on one scale for the whole run; `view`: as for
+    `plot_scene`. Returns the path.
     """
     path = Path(path)
     require_known("path suffix", path.suffix.lower(), _WRITERS)
     require(fps > 0 and np.isfinite(fps), "fps", fps, "a finite number > 0")
     require(speed > 0 and np.isfinite(speed), "speed", speed, "a finite number > 0")
     with replacing(path) as part:
-        _WRITERS[path.suffix.lower()](part, _frames(trajectory, fps, speed, dpi, title), fps)
+        _WRITERS[path.suffix.lower()](part, _frames(trajectory, fps, speed, dpi, title, view), fps)
     return path
 
 
-def _frames(trajectory: Trajectory, fps, speed, dpi, title) -> Iterator[np.ndarray]:
+def _frames(trajectory: Trajectory, fps, speed, dpi, title, view) -> Iterator[np.ndarray]:
     """Pictures, shape (height, width, 3), even sizes, bytes."""
     system = trajectory._known_system("animate")
     t = np.asarray(trajectory.t)
     count = max(2, round((t[-1] - t[0]) * fps / speed) + 1)
     rows = np.searchsorted(t, np.linspace(t[0], t[-1], count) - 1e-9).clip(0, len(t) - 1)
     scenes = scenes_of(system, t[rows], np.asarray(trajectory.q)[rows])
-    coloured = {kind: x[rows] for kind, x in line_values(trajectory, scenes[0]).items()}
-    at = lambda i: {kind: x[i] for kind, x in coloured.items()}
+    coloured = line_values(trajectory, scenes[0])
+    at = lambda i: {kind: x[rows[i]] for kind, x in coloured.items()}
     norm = norm_of(*coloured.values()) if coloured else None
     with plt.rc_context(FONT):
         figure = _stage(scenes, dpi, norm is not None)
         canvas = FigureCanvasAgg(figure)
         axes = figure.axes[0]
-        fit_view(axes, scenes)
+        fit_view(axes, scenes, view)
         axes.set_title(title if title is not None else type(system).__name__)
         if norm is not None:
             colour_bar(axes, next(iter(coloured)), norm, values=coloured.values())

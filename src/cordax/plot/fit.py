@@ -45,6 +45,7 @@ def plot_fit(fit: Fit, recording: int = 0) -> Figure:
                 )
                 right.plot(t, residuals[group][name], ".", ms=1.5, color=colour)
             left.set_ylabel(label(group, fit.system))
+            right.set_ylabel(label(group, fit.system))
             left.legend(loc="best", frameon=False, ncols=2)
         axes[0, 0].set_title("recorded (dots) and simulated (lines)")
         axes[0, 1].set_title("recorded minus simulated")

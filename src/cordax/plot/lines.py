@@ -38,19 +38,26 @@ def plot_states(
         require_known("desired", name, names)
     groups = by_kind({name: trajectory[name] for name in names}, system.components)
     t = np.asarray(trajectory.t)
+    columns = 1 if len(groups) <= 4 else 2
+    rows = -(-len(groups) // columns)
     with plt.rc_context(FONT):
-        figure, axes = plt.subplots(
-            len(groups),
-            1,
+        figure, grid = plt.subplots(
+            rows,
+            columns,
             sharex=True,
             squeeze=False,
-            figsize=(7.5, 1.2 + 2.3 * len(groups)),
+            figsize=(7.5 if columns == 1 else 11.0, 1.0 + min(2.3, 8.0 / rows) * rows),
             layout="constrained",
         )
-        for one, (group, curves) in zip(axes[:, 0], groups.items(), strict=True):
+        axes = list(grid.T.flat)
+        for one, (group, curves) in zip(axes, groups.items(), strict=False):
             draw_curves(one, t, curves, desired or {})
             one.set_ylabel(label(group, system))
-        axes[-1, 0].set_xlabel("time [s]")
+        for empty in axes[len(groups) :]:
+            empty.set_axis_off()
+        for last in {rows - 1, len(groups) - 1}:
+            axes[last].set_xlabel("time [s]")
+            axes[last].tick_params(labelbottom=True)
     return figure
 
 
@@ -64,18 +71,83 @@ def overview(trajectory: Trajectory) -> list[str]:
 def draw_curves(
     axes: Axes, t: np.ndarray, curves: Mapping[str, Any], desired: Mapping[str, Any] | None = None
 ) -> None:
-    """Curves by name over `t` [s], shape (k,), with a legend; wanted ones dashed on top."""
+    """Curves by name over `t` [s], shape (k,), their names at their ends; wanted ones dashed on
+    top. A curve that lies on an earlier one is dashed, so that both are seen."""
     wanted = {name: x for name, x in (desired or {}).items() if name in curves}
-    for i, (name, values) in enumerate(curves.items()):
+    known = [np.asarray(values, dtype=float) for values in curves.values()]
+    span = _span([*known, *(np.asarray(x, dtype=float) for x in wanted.values())])
+    labels: list[tuple[float, str, str]] = []
+    for i, (name, values) in enumerate(zip(curves, known, strict=True)):
+        covered = any(_same(values, other, 0.01 * (span[1] - span[0])) for other in known[:i])
+        colour = COLOURS[i % len(COLOURS)]
         # beyond the palette once more, in dashes
-        look = {"color": COLOURS[i % len(COLOURS)], "ls": "-" if i < len(COLOURS) else "--"}
-        axes.plot(t, np.asarray(values), label=pretty(name), **look)
+        axes.plot(t, values, color=colour, ls="--" if covered or i >= len(COLOURS) else "-")
+        labels.append((_last(values), pretty(name), colour))
         if name in wanted:
             axes.plot(t, np.asarray(wanted[name]), color="#000000", lw=1.0, ls=(0, (4, 3)))
     if wanted:
-        axes.plot([], [], color="#000000", lw=1.0, ls=(0, (4, 3)), label="desired")
+        labels.append((_last(np.asarray(next(iter(wanted.values())))), "desired", "#000000"))
     if len(curves) > 1 or wanted:
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        _label_ends(axes, labels, span)
+
+
+def _span(curves: Sequence[np.ndarray]) -> tuple[float, float]:
+    every = np.concatenate([np.ravel(x) for x in curves])
+    every = every[np.isfinite(every)]
+    return (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
+
+
+def _same(a: np.ndarray, b: np.ndarray, width: float) -> bool:
+    both = np.isfinite(a) & np.isfinite(b)
+    return bool(both.any()) and bool(np.max(np.abs(a[both] - b[both])) <= width)
+
+
+def _last(values: np.ndarray) -> float:
+    known = values[np.isfinite(values)]
+    return float(known[-1]) if known.size else 0.0
+
+
+def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], span, most: int = 12) -> None:
+    """Names beside the ends of their curves, moved apart where they would overlap; with very many
+    curves of the first and the last alone."""
+    if len(labels) > most:
+        labels = [labels[0], labels[-1]]
+    low, high = span
+    pad = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
+    axes.set_ylim(low - pad, high + pad)
+    order = sorted(range(len(labels)), key=lambda i: labels[i][0])
+    wished = [(labels[i][0] - low + pad) / (high - low + 2 * pad) for i in order]
+    gap = min(0.14, 1.0 / max(len(labels) - 1, 1))
+    places = _apart(wished, gap)
+    for i, height in zip(order, places, strict=True):
+        _, text, colour = labels[i]
+        axes.text(
+            1.01,
+            height,
+            text,
+            color=colour,
+            transform=axes.transAxes,
+            va="center",
+            fontsize=FONT["legend.fontsize"],
+        )
+
+
+def _apart(wished: list[float], gap: float) -> list[float]:
+    """Sorted heights between 0 and 1, at least `gap` from each other and otherwise near those
+    wished: neighbours that are too close become a block around their mean."""
+    blocks: list[list[float]] = []
+    centre = lambda block: min(
+        max(float(np.mean(block)), 0.5 * gap * (len(block) - 1)), 1 - 0.5 * gap * (len(block) - 1)
+    )
+    for height in wished:
+        blocks.append([height])
+        while len(blocks) > 1:
+            a, b = blocks[-2:]
+            if centre(b) - centre(a) >= 0.5 * gap * (len(a) + len(b)) - 1e-12:
+                break
+            blocks[-2:] = [a + b]
+    start = lambda block: centre(block) - 0.5 * gap * (len(block) - 1)
+    return [start(block) + gap * i for block in blocks for i in range(len(block))]
 
 
 def by_kind(

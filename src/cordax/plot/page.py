@@ -11,10 +11,9 @@ import numpy as np
 
 from .._checks import require_known
 from .._files import replacing
-from ..mechanics import Scene
 from ..trajectory import Trajectory
-from .lines import by_kind, overview
-from .scene import bounds, dimension, line_values, norm_of, scenes_of
+from .played import SLACK, Panel, Played, played
+from .scene import dimension
 from .style import (
     BODIES,
     COLOURED_BY,
@@ -31,8 +30,6 @@ from .style import (
 
 #: pictures in a page; a run with more is thinned out
 MOST_FRAMES = 1500
-#: of the largest tension: a cable that carries less is drawn slack
-SLACK = 1e-3
 
 
 def write_page(
@@ -50,13 +47,11 @@ def write_page(
     path = Path(path)
     require_known("path suffix", path.suffix.lower(), (".html", ".htm"))
     system = trajectory._known_one("to_html")
-    t = np.asarray(trajectory.t, dtype=float)
-    rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), MOST_FRAMES)).round().astype(int))
-    data = _machine(trajectory, t, rows)
-    data |= {
+    run = played(trajectory, names, MOST_FRAMES)
+    data = _machine(run) | {
         "title": title if title is not None else type(system).__name__,
-        "t": _packed(t[rows]),
-        "panels": _panels(trajectory, rows, names),
+        "t": _packed(run.t),
+        "panels": [_panel(panel) for panel in run.panels],
     }
     text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     # "</script>" in a title would end the data early
@@ -72,63 +67,48 @@ def _packed(x) -> dict:
     return {"shape": x.shape, "base64": base64.b64encode(x.tobytes()).decode("ascii")}
 
 
-def _machine(trajectory: Trajectory, t: np.ndarray, rows: np.ndarray) -> dict:
-    scenes = scenes_of(trajectory.system, t[rows], np.asarray(trajectory.q)[rows])
-    coloured = {kind: x[rows] for kind, x in line_values(trajectory, scenes[0]).items()}
-    low, high = bounds(scenes)
-    all_of = lambda get: _packed(np.stack([np.asarray(get(scene)) for scene in scenes]))
-    first = scenes[0]
+def _machine(run: Played) -> dict:
+    scene = run.scene
     lines = [
         LINES.get(kind, OTHER_LINE)._asdict()
-        | {"kind": kind, "places": all_of(lambda scene, kind=kind: scene.lines[kind])}
-        | ({"values": _packed(coloured[kind])} if kind in coloured else {})
-        for kind in first.lines
+        | {"kind": kind, "places": _packed(places)}
+        | ({"values": _packed(run.tension[kind])} if kind in run.tension else {})
+        for kind, places in scene.lines.items()
     ]
     points = [
-        POINTS.get(kind, OTHER_POINT)._asdict()
-        | {"kind": kind, "places": all_of(lambda scene, kind=kind: scene.points[kind])}
-        for kind in first.points
+        POINTS.get(kind, OTHER_POINT)._asdict() | {"kind": kind, "places": _packed(places)}
+        for kind, places in scene.points.items()
     ]
     bodies = [
         BODIES.get(kind, OTHER_BODY)._asdict()
         | {
             "kind": kind,
-            "position": all_of(lambda scene, kind=kind: scene.bodies[kind].position),
-            "rotation": all_of(lambda scene, kind=kind: scene.bodies[kind].rotation),
-            "faces": _packed(shown.faces),
+            "position": _packed(shown.position),
+            "rotation": _packed(shown.rotation),
+            "faces": _packed(np.asarray(shown.faces)[0]),
         }
-        for kind, shown in first.bodies.items()
+        for kind, shown in scene.bodies.items()
     ]
-    trace = _traced(first)
     return {
-        "dimension": dimension(first),
-        "plane": first.plane,
-        "low": low.tolist(),
-        "high": high.tolist(),
+        "dimension": dimension(scene),
+        "plane": scene.plane,
+        "low": run.low.tolist(),
+        "high": run.high.tolist(),
         "lines": lines,
         "points": points,
         "bodies": bodies,
-        "trace": None if trace is None else all_of(trace),
-        "scale": _scale(coloured) if coloured else None,
+        "trace": None if run.trace is None else _packed(run.trace),
+        "scale": None if run.norm is None else _scale(run),
     }
 
 
-def _traced(scene: Scene):
-    """Whose way is shown: of bodies, or else of ends."""
-    for kind in scene.bodies:
-        return lambda scene: scene.bodies[kind].position
-    if "end" in scene.points:
-        return lambda scene: scene.points["end"]
-    return None
-
-
-def _scale(coloured: dict[str, np.ndarray]) -> dict:
-    norm = norm_of(*coloured.values())
+def _scale(run: Played) -> dict:
+    assert run.norm is not None
     colours = (255 * SCALE(np.linspace(0.0, 1.0, 32))[:, :3]).round().astype(int)
-    high = float(norm.vmax or 0.0)
+    high = float(run.norm.vmax or 0.0)
     return {
-        "label": label(COLOURED_BY.get(next(iter(coloured)), "")),
-        "low": float(norm.vmin or 0.0),
+        "label": label(COLOURED_BY.get(next(iter(run.tension)), "")),
+        "low": float(run.norm.vmin or 0.0),
         "high": high,
         "slack": SLACK * high,
         "colours": [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in colours],
@@ -136,23 +116,15 @@ def _scale(coloured: dict[str, np.ndarray]) -> dict:
     }
 
 
-def _panels(trajectory: Trajectory, rows: np.ndarray, names: Sequence[str] | None) -> list[dict]:
-    system = trajectory._known_system("to_html")
-    names = overview(trajectory) if names is None else names
-    for name in names:
-        require_known("names", name, trajectory.names)
-    kinds = by_kind({name: trajectory[name] for name in names}, system.components)
-    return [
-        {
-            "label": label(kind, system),
-            "curves": [
-                {
-                    "name": name.replace("_", " "),
-                    "colour": COLOURS[i % len(COLOURS)],
-                    "values": _packed(np.asarray(values)[rows]),
-                }
-                for i, (name, values) in enumerate(curves.items())
-            ],
-        }
-        for kind, curves in kinds.items()
-    ]
+def _panel(panel: Panel) -> dict:
+    return {
+        "label": panel.label,
+        "curves": [
+            {
+                "name": name.replace("_", " "),
+                "colour": COLOURS[i % len(COLOURS)],
+                "values": _packed(values),
+            }
+            for i, (name, values) in enumerate(panel.curves.items())
+        ],
+    }

@@ -15,7 +15,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from .._checks import require, require_shape
+from .._checks import require, require_known, require_shape
 from ..mechanics import Scene, System
 from ..trajectory import Trajectory
 from .style import (
@@ -31,6 +31,15 @@ from .style import (
     label,
 )
 
+#: where from a machine in space is looked at: elevation and azimuth [degrees]
+VIEWS = {
+    "corner": (18.0, -62.0),
+    "front": (0.0, -90.0),
+    "side": (0.0, 0.0),
+    "top": (90.0, -90.0),
+}
+View = str | tuple[float, float]
+
 
 def plot_scene(
     system: System,
@@ -41,19 +50,24 @@ def plot_scene(
     norm: Normalize | None = None,
     axes: Axes | None = None,
     title: str | None = None,
+    view: View = "corner",
+    focus: str | None = None,
 ) -> Figure:
     """Draw a machine in configuration `q`, shape (n_q,), at time `t` [s]; returns the figure.
 
     `values` colours lines along a scale: kind ("tendon") to one number per line, such as tensions
     [N]; `norm` fixes the ends of the scale. `axes`: where to draw; a new figure if not given.
+    `view` of a machine in space: "corner", "front" (along +y), "side" (along -x), "top", or
+    (elevation, azimuth) in degrees. `focus`: a kind of bodies or points ("body") that fills the
+    picture; the whole machine by default.
     """
     require_shape("q", np.asarray(q), (system.n_q,))
     in_space = axes is not None and hasattr(axes, "zaxis")
     (scene,) = scenes_of(system, np.array([t]), np.asarray(q)[None], flatten=not in_space)
     with plt.rc_context(FONT):
         axes = new_axes(scene) if axes is None else axes
-        draw(axes, scene, values or {}, norm)
-        fit_view(axes, [scene])
+        fit_view(axes, [scene], view, focus)
+        draw(axes, scene, values or {}, norm, None if focus is None else bounds([scene], focus))
         axes.set_title(title if title is not None else type(system).__name__)
         if values:
             shown = norm or norm_of(*values.values())
@@ -61,9 +75,16 @@ def plot_scene(
     return _figure(axes)
 
 
-def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None) -> Figure:
+def plot_snapshots(
+    trajectory: Trajectory,
+    times: Sequence[float] | None = None,
+    *,
+    view: View = "corner",
+    focus: str | None = None,
+) -> Figure:
     """The machine side by side at several instants [s] (default: five, evenly spaced), to one
-    scale, lines coloured by tension where the machine reports one."""
+    scale, lines coloured by tension where the machine reports one, on one scale for the whole run.
+    `view` and `focus`: as for `plot_scene`."""
     system = trajectory._known_system("plot_snapshots")
     t = np.asarray(trajectory.t)
     chosen = np.linspace(t[0], t[-1], 5) if times is None else np.asarray(times, dtype=float)
@@ -72,10 +93,11 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
     rows = [int(np.argmin(np.abs(t - time))) for time in chosen]
     scenes = scenes_of(system, t[rows], np.asarray(trajectory.q)[rows])
     coloured = line_values(trajectory, scenes[0])
-    norm = norm_of(*(x[rows] for x in coloured.values())) if coloured else None
+    norm = norm_of(*coloured.values()) if coloured else None
     flat = dimension(scenes[0]) == 2
+    room = None if focus is None else bounds(scenes, focus)
     with plt.rc_context(FONT):
-        low, high = bounds(scenes)
+        low, high = bounds(scenes, focus)
         shape = (high - low)[1] / (high - low)[0] if flat else 0.9
         stacked = flat and shape < 0.4  # long machines below one another
         panel = 6.0 if stacked else min(2.6, 5.0 / shape) if flat else 3.4
@@ -93,8 +115,8 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
         )
         axes = list(grid.flat)
         for i, scene, one in zip(rows, scenes, axes, strict=True):
-            draw(one, scene, {kind: x[i] for kind, x in coloured.items()}, norm)
-            fit_view(one, scenes)
+            fit_view(one, scenes, view, focus)
+            draw(one, scene, {kind: x[i] for kind, x in coloured.items()}, norm, room)
             one.set_title(f"t = {t[i]:.2f} s")
             if stacked:
                 one.set_xlabel("x [m]" if one is axes[-1] else "")
@@ -103,20 +125,35 @@ def plot_snapshots(trajectory: Trajectory, times: Sequence[float] | None = None)
                 if not flat:  # one set of numbers is enough
                     one.set(xlabel="", zlabel="", xticklabels=[], yticklabels=[], zticklabels=[])
         if norm is not None:
-            kind, numbers = next(iter(coloured)), [x[rows] for x in coloured.values()]
-            colour_bar(axes[-1], kind, norm, axes, numbers)
+            colour_bar(axes[-1], next(iter(coloured)), norm, axes, coloured.values())
     return figure
+
+
+def _angles(view: View) -> tuple[float, float]:
+    """Elevation and azimuth of the eye [degrees]."""
+    if isinstance(view, str):
+        require_known("view", view, VIEWS)
+        return VIEWS[view]
+    pair = len(view) == 2 and all(np.isfinite(x) for x in view)
+    require(pair, "view", view, "a name, or (elevation, azimuth) in degrees")
+    return float(view[0]), float(view[1])
 
 
 # --- pieces shared with films --------------------------------------------------------------------
 def scenes_of(system: System, t: np.ndarray, q: np.ndarray, *, flatten: bool = True) -> list[Scene]:
     """What to draw at times `t` [s], shape (k,), in configurations `q`, shape (k, n_q). With
     `flatten`, what stays in an upright plane y = const is drawn in it: x and z."""
+    batch = stacked_scenes(system, t, q, flatten=flatten)
+    return [jax.tree.map(lambda x, i=i: x[i], batch) for i in range(len(t))]
+
+
+def stacked_scenes(system: System, t: np.ndarray, q: np.ndarray, *, flatten: bool = True) -> Scene:
+    """The same as one scene whose arrays have a leading axis of length k."""
     batch = jax.tree.map(np.asarray, _geometries(system, jnp.asarray(t), jnp.asarray(q)))
     if flatten and dimension(batch) == 3 and not batch.bodies and _stays_upright(batch):
         upright = jax.tree.map(lambda x: x[..., [0, 2]], batch)
         batch = Scene(upright.lines, upright.points, plane="xz")
-    return [jax.tree.map(lambda x, i=i: x[i], batch) for i in range(len(t))]
+    return batch
 
 
 def _stays_upright(batch: Scene) -> bool:
@@ -148,19 +185,33 @@ def new_axes(scene: Scene) -> Axes:
     return plt.figure(figsize=(5.0, 5.5), layout="constrained").add_subplot(**options)
 
 
-def bounds(scenes: Sequence[Scene]) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner of all scenes with a margin [m], shape (2 or 3,) each."""
+def bounds(scenes: Sequence[Scene], focus: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest corner of all scenes, or of one kind of bodies or points of them, with a
+    margin [m], shape (2 or 3,) each."""
     d = dimension(scenes[0])
-    arrays = [x for s in scenes for x in _positions(s)]
+    if focus is None:
+        arrays = [x for s in scenes for x in _positions(s)]
+    else:
+        require_known("focus", focus, [*scenes[0].bodies, *scenes[0].points])
+        arrays = [
+            s.bodies[focus].corners() if focus in s.bodies else s.points[focus] for s in scenes
+        ]
     points = np.concatenate([np.asarray(x).reshape(-1, d) for x in arrays])
+    points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0), points.max(axis=0)
-    margin = 0.06 * max(float(np.max(high - low)), 1e-6)
-    return low - margin, high + margin
+    size = max(float(np.max(high - low)), 1e-6)
+    if focus is None:
+        return low - 0.06 * size, high + 0.06 * size
+    # what is around it is part of the picture, as deep and high as wide
+    middle = 0.5 * (low + high)
+    return middle - 0.8 * size, middle + 0.8 * size
 
 
-def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
+def fit_view(
+    axes: Axes, scenes: Sequence[Scene], view: View = "corner", focus: str | None = None
+) -> None:
     """Limits that hold all scenes, equal scales and labels with units."""
-    low, high = bounds(scenes)
+    low, high = bounds(scenes, focus)
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
     axes.set_xlabel("x [m]")
@@ -172,7 +223,10 @@ def fit_view(axes: Axes, scenes: Sequence[Scene]) -> None:
             axis.set_major_locator(MaxNLocator(3))
             axis.set_pane_color((0.97, 0.97, 0.97, 1.0))  # pyright: ignore
             axis._axinfo["grid"].update(color="#DDDDDD", linewidth=0.6)  # pyright: ignore
-        axes.view_init(elev=18.0, azim=-62.0)  # pyright: ignore[reportAttributeAccessIssue]
+        elevation, azimuth = _angles(view)
+        axes.view_init(elev=elevation, azim=azimuth)  # pyright: ignore
+        if view in ("front", "side", "top"):  # lengths can be read off: nothing is foreshortened
+            axes.set_proj_type("ortho")  # pyright: ignore
         # equal scales, and less of the empty frame that axes in space leave around themselves; long
         # machines fill its width as they are
         size = high - low
@@ -189,7 +243,7 @@ def line_values(trajectory: Trajectory, scene: Scene) -> dict[str, np.ndarray]:
     found = {}
     for kind, lines in scene.lines.items():
         values = trajectory.outputs.get(COLOURED_BY.get(kind, ""))
-        if values is not None and values.ndim == 2 and values.shape[1] == lines.shape[0]:
+        if values is not None and values.ndim == 2 and values.shape[1] == lines.shape[-3]:
             found[kind] = np.asarray(values)
     return found
 
@@ -202,8 +256,11 @@ def norm_of(*values) -> Normalize:
     return Normalize(max(low, 0.0), high) if high > 0 else Normalize(low, high)
 
 
-def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | None) -> dict:
-    """Draw a scene; returns its artists by kind, for `move`."""
+def draw(
+    axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | None, room=None
+) -> dict:
+    """Draw a scene, in space only what is between the corners of `room` [m]; returns its artists by
+    kind, for `move`."""
     flat = dimension(scene) == 2
     if not flat:
         from mpl_toolkits.mplot3d.art3d import Line3DCollection as Lines
@@ -218,17 +275,35 @@ def draw(axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | 
             options |= {"array": np.asarray(values[kind]), "cmap": SCALE, "norm": lowest}
         else:
             options |= {"colors": style.colour}
-        artists["lines", kind] = Lines(list(_shape(np.asarray(lines), style.zigzag)), **options)
+        shape = _shape(np.asarray(lines), style.zigzag)
+        if room is not None and not flat:
+            shape = _cut(shape, *room)
+        artists["lines", kind] = Lines(list(shape), **options)
         axes.add_collection(artists["lines", kind], autolim=False)
     if scene.bodies:
         artists["bodies"] = _filled(scene, flat)
         axes.add_collection(artists["bodies"], autolim=False)
     for kind, points in scene.points.items():
         style = POINTS.get(kind, OTHER_POINT)
+        if room is not None and not flat:
+            points = np.asarray(points)
+            points = points[np.all((points >= room[0]) & (points <= room[1]), axis=1)]
         look = {"s": style.size, "c": style.colour, "edgecolors": "#333333", "linewidths": 0.8}
         look |= {"marker": style.marker} | ({} if flat else {"depthshade": False})
         artists["points", kind] = axes.scatter(*np.asarray(points).T, zorder=style.order, **look)
     return artists
+
+
+def _cut(lines: np.ndarray, low, high, pieces: int = 200) -> np.ndarray:
+    """Lines (n, k, 3) as finer ones that are nowhere (NaN) outside of a box: axes in space draw
+    what lies outside of them."""
+    k = lines.shape[1]
+    at = np.linspace(0, k - 1, pieces * (k - 1) + 1)
+    i = np.minimum(at.astype(int), k - 2)
+    share = (at - i)[None, :, None]
+    fine = (1.0 - share) * lines[:, i] + share * lines[:, i + 1]
+    inside = np.all((fine >= low) & (fine <= high), axis=-1, keepdims=True)
+    return np.where(inside, fine, np.nan)
 
 
 def _filled(scene: Scene, flat: bool):
@@ -245,7 +320,7 @@ def _filled(scene: Scene, flat: bool):
         edgecolors=[style.edge for style in styles],
         linewidths=0.9,
         alpha=0.92,
-        zorder=3,
+        zorder=2.5,
     )
 
 

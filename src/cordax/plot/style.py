@@ -63,7 +63,11 @@ LINES = {
 BODIES = {
     "body": BodyStyle("#A9C3D9", "#22303C"),
     "payload": BodyStyle("#E8C48A", "#4A3517"),
+    "pulley": BodyStyle("#8C8C8C", "#444444"),
+    "drum": BodyStyle("#C9B79C", "#5B4A32"),
 }
+#: kinds of bodies that turn on the spot
+WHEELS = ("pulley", "drum")
 OTHER_BODY = BODIES["body"]
 POINTS = {
     "pivot": PointStyle("#FFFFFF", 16.0, 5),

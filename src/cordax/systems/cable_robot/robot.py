@@ -466,7 +466,15 @@ class CableRobot(System):
         if self.payload is not None:
             payload = self.payload.body
             bodies["payload"] = shape.posed(payload, parts.payload, shape.box(payload))
-        return Scene({"cable": path}, {"exit": path[:, 0], "joint": b}, bodies)
+        points = {"joint": b}
+        if (pulleys := self.exits.wheels(t, b, parts.exits)) is None:
+            points["exit"] = path[:, 0]
+        else:
+            bodies["pulley"] = pulleys
+        if "theta" in self.drives.coordinates:
+            turned = parts.drives[:, self.drives.coordinates.index("theta")]
+            bodies["drum"], path = shape.drums(self.exits, self.drives, turned, path)
+        return Scene({"cable": path}, points, bodies)
 
 
 def _check_slack(cables: ElasticCables, weight) -> None:

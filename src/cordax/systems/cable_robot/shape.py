@@ -5,6 +5,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...mechanics import Bodies
+from ...mechanics.exits import exit_frames
+from ...mechanics.wheels import wheels
 from .natural import NaturalBody, place
 
 #: corners of the faces of a cube of edge 2, shape (6, 4, 3)
@@ -53,3 +55,15 @@ def posed(body: NaturalBody, q, faces) -> Bodies:
     """A body in natural coordinates `q`, with its faces in its axes."""
     origin = place(body.weights(jnp.zeros(3)), q)
     return Bodies(origin[None], body.rotation(q)[None], faces[None])
+
+
+def drums(exits, drives, angle, path) -> tuple[Bodies, Float[Array, "n k 3"]]:
+    """Drums turned by `angle` (n,) [rad], and cables from there along their `path` (n, k - 1, 3)
+    [m]. A robot does not say where its drums are: they are drawn behind their exits."""
+    n = path.shape[0]
+    x, _, z = exit_frames(getattr(exits, "axis", None), n)
+    radius = jnp.broadcast_to(drives.radius, (n,))[:, None]
+    behind = 2.5 * radius + getattr(exits, "radius", jnp.zeros(n)).reshape(-1, 1)
+    leaves = path[:, 0] - behind * z
+    drawn = wheels(leaves + radius * x, x, -z, angle, radius[:, 0])
+    return drawn, jnp.concatenate([leaves[:, None], path], axis=1)

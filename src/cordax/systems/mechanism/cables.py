@@ -74,6 +74,7 @@ class StrainLaw(eqx.Module):
         require_positive("viscosity", self.viscosity, zero_allowed=True)
 
     def tension(self, stretch, stretch_rate, free, free_rate):
+        """Of each cable (n,) [N], from stretch and straight length [m] and their rates [m/s]."""
         rest = free - stretch
         strain = stretch / rest
         rate = (stretch_rate - strain * (free_rate - stretch_rate)) / rest
@@ -248,22 +249,6 @@ class CableSet(Element):
             f"{self.name}_stretch": cable.stretch,
             f"{self.name}_free": cable.free,
         }
-
-
-def drawn(tree: Tree, loops: Sequence[Loop], elements: Sequence[Element], R, p) -> list:
-    """Cables over guides as lines (n, m, 3) [m], one array for each kind of way, with the ground as
-    last pose of (N + 1, 3, 3), (N + 1, 3)."""
-    line = jax.vmap(lambda route, R, p: route.line(frames(R, p)))
-    found = []
-    for element in elements:
-        if isinstance(element, CableSet):
-            index = element._indices(tree)[0]
-            found.append(line(element.routes, R[index], p[index]))
-    for loop in loops:
-        if isinstance(loop, RigidCable):
-            index = np.array([tree.body(name) for name in loop.bodies])
-            found.append(Route(loop.guides).line(frames(R[index], p[index]))[None])
-    return found
 
 
 class Reach(NamedTuple):

@@ -63,6 +63,7 @@ class Element(eqx.Module):
         """Raise where names do not fit the mechanism."""
 
     def effort(self, at: Instant, u) -> Effort:
+        """Forces at an instant with inputs `u`, in the order of `input_names`."""
         raise NotImplementedError
 
     def energy(self, at: Instant):
@@ -70,6 +71,7 @@ class Element(eqx.Module):
         return jnp.zeros((), at.q.dtype)
 
     def outputs(self, at: Instant, u) -> dict[str, Float[Array, "..."]]:
+        """What is reported beside the motion, by name, in SI units."""
         return {}
 
 

@@ -40,6 +40,7 @@ class Involute(Joint):
         require_positive("radius", self.radius)
 
     def cable(self, q, v) -> CableState:
+        """Of the cable at coordinates `q` (2,) and velocities `v` (2,)."""
         raise NotImplementedError
 
     def at_strain(self, unwound, strain) -> Float[Array, " 2"]:

@@ -43,15 +43,19 @@ class Joint(eqx.Module):
         return np.zeros(len(self.coordinates))
 
     def rate(self, q, v):
+        """dq/dt."""
         return v
 
     def retract(self, q, dq):
+        """The coordinates that a small motion `dq`, as velocities have it, leads to."""
         return q + dq
 
     def difference(self, q, other):
+        """The motion from `q` to `other`: what `retract` undoes."""
         return other - q
 
     def normalise(self, q):
+        """The nearest coordinates that are allowed: quaternions of length one."""
         return q
 
 

@@ -15,17 +15,16 @@ from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
-from ...mechanics.scene import Scene
 from ...mechanics.state import State
 from ...mechanics.system import System
-from . import dynamics, kinematics
+from . import drawing, dynamics, kinematics
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
-from .cables import CableSet, RigidCable, drawn, reaches
+from .cables import CableSet, RigidCable, reaches
 from .elements import Element, Instant
 from .joints import Fixed
-from .loops import Loop, SphericalLoop
+from .loops import Loop
 from .tree import Tree, tree_of
 from .wound import WoundCables
 
@@ -397,36 +396,11 @@ class Mechanism(System):
             out |= element.outputs(at, u[start : start + k])
             start += k
         out["body_position"] = at.motions.poses.p
-        return out
+        tension = drawing.tensions(at, self.loops, self.elements, multipliers)
+        return out if tension is None else out | {"tension": tension}
 
     def geometry(self, t, q):
-        """Bars from body to body and to the points of loops; cables from where they leave."""
+        """Bars from body to body and to the points of loops; cables from where they leave; pulleys
+        and drums."""
         at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
-        R, p = loop_terms.with_ground(at.motions.poses.R, at.motions.poses.p)
-        tree, wound = self.tree, [e for e in self.elements if isinstance(e, WoundCables)]
-        cables = {tree.body(name) for law in wound for name in law.cables}
-        bars = [
-            jnp.stack([p[tree.parent[i]], p[i]])
-            for i in range(tree.n_bodies)
-            if i not in cables and tree.parent[i] < tree.n_bodies
-        ]
-        for loop in self.loops:
-            if isinstance(loop, SphericalLoop):
-                ends = zip(loop.bodies, (loop.point, loop.successor_point), strict=True)
-                for i, x in ((tree.body(name), x) for name, x in ends):
-                    if i < tree.n_bodies and i not in cables:
-                        bars.append(jnp.stack([p[i], p[i] + jnp.sum(R[i] * x, axis=1)]))
-        lines = {"bar": jnp.stack(bars)} if bars else {}
-        for law in wound:
-            index = np.array([tree.body(name) for name in law.cables])
-            cable = law.state(at)
-            length = (cable.rest + cable.stretch)[:, None]
-            lines["cable"] = jnp.stack([p[index] - length * R[index, :, 0], p[index]], axis=1)
-        ways = drawn(tree, self.loops, self.elements, R, p)
-        # of one length, where kinds of ways differ: the last point again
-        most = max((x.shape[1] for x in [*ways, *lines.values()]), default=2)
-        longer = lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], most - x.shape[1], 1)], 1)
-        cables = [longer(x) for x in (*([lines["cable"]] if wound else []), *ways)]
-        if cables:
-            lines["cable"] = jnp.concatenate(cables)
-        return Scene(lines=lines, points={"joint": p[:-1]})
+        return drawing.scene(at, self.bodies, self.loops, self.elements)

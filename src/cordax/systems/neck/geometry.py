@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 
 from ...mechanics import Scene
+from ...mechanics.wheels import wheels
 
 if TYPE_CHECKING:
     from .neck import Neck
 
 
-def geometry(neck: "Neck", alpha) -> Scene:
-    """Bars, springs and tendons of one configuration, in the plane [m]."""
+def geometry(neck: "Neck", q) -> Scene:
+    """Bars, springs, tendons and drums of one configuration, in the plane [m]."""
+    alpha = neck.split(q)[0]
     n, width = neck.n_joints, neck.bars.width
     top, _, _ = neck.centres(alpha)
     centre = jnp.concatenate([jnp.zeros((2, 1)), top], axis=1).T
@@ -43,8 +45,20 @@ def geometry(neck: "Neck", alpha) -> Scene:
     tendons = jnp.take_along_axis(
         tendons.reshape(neck.n_tendons, 2 * n, 2), index[:, :, None], axis=1
     )
+    # drums below the base, one below the other on each side, turned as far as tendon has run out
+    radius = jnp.broadcast_to(neck.motors.drum_radius, (neck.n_tendons,))
+    paid_out = neck.motor_angle(q) * neck.motors.travel
+    side = jnp.sign(tendons[:, 0, :1])
+    before = jnp.sum(jnp.tril(side == side.T, -1), axis=1)
+    depth = (1.6 + 2.3 * before) * jnp.max(radius)
+    drums = tendons[:, 0] - jnp.stack([jnp.zeros_like(depth), depth], axis=1)
+    outwards = side * jnp.array([1.0, 0.0])
+    down = jnp.broadcast_to(jnp.array([0.0, -1.0]), outwards.shape)
+    drawn = wheels(drums + radius[:, None] * outwards, outwards, down, paid_out / radius, radius)
+    tendons = jnp.concatenate([drums[:, None], tendons], axis=1)
     ground = jnp.array([[[-1.0, 0.0], [1.0, 0.0]]]) * width
     return Scene(
         {"ground": ground, "spring": springs, "tendon": tendons, "bar": bars},
-        {"pivot": jnp.concatenate([left, right])},
+        {"pivot": jnp.concatenate([left, right]), "end": centre[-1:]},
+        {"drum": drawn},
     )

@@ -371,7 +371,7 @@ class Neck(LagrangianSystem):
         return jnp.max(jnp.abs(self.split(q)[0])) < jnp.pi
 
     def geometry(self, t, q):
-        return geometry(self, self.split(q)[0])
+        return geometry(self, q)
 
     def default_state(self):
         """Upright at rest; elastic tendons carry 20 N each."""

@@ -156,6 +156,7 @@ class RopeRobot(System):
         return flat if platform is None else jnp.concatenate([flat, platform])
 
     def segments(self) -> Segments:
+        """Masses [kg], lengths [m] and springs of the segments of all ropes."""
         each = lambda x: jnp.broadcast_to(x, (self.n_ropes,))
         return segments(
             each(self.length), each(self.line_density), each(self.root_stiffness), self.count
@@ -168,6 +169,7 @@ class RopeRobot(System):
         )
 
     def motion(self, q, v) -> tuple[Segments, Motion]:
+        """Segments, and where they are and how they move at coordinates and velocities (n_q,)."""
         seg = self.segments()
         return seg, motion(seg.rest, self.split(q)[0], self.split(v)[0])
 
@@ -199,6 +201,7 @@ class RopeRobot(System):
         return self.platform.inertias, u[:3] - weight
 
     def holding(self, t, q, v) -> ends.Held:
+        """Where the free ends of the ropes are held [m], and how what holds them moves."""
         if self.platform is not None:
             return ends.held_by_platform(self.platform, self.split(q)[1], self.split(v)[1])
         return ends.held_by_motion(self.end_point, t)

@@ -1,0 +1,138 @@
+"""What a mechanism looks like: bars from body to body, cables on their way, wheels that turn."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...mechanics.scene import Bodies, Scene
+from ...mechanics.wheels import joined, wheels
+from .body import Body
+from .cables import CableSet, RigidCable
+from .elements import Element, Instant
+from .kinematics import cross
+from .loops import Loop, SphericalLoop, frames, with_ground
+from .routes import Frame, Pulley, Route
+from .tree import Tree
+from .wound import WoundCables
+
+
+def scene(
+    at: Instant, bodies: tuple[Body, ...], loops: tuple[Loop, ...], elements: tuple[Element, ...]
+) -> Scene:
+    """Of one configuration. Cables stand in the order of `tensions`."""
+    R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
+    tree, wound = at.tree, [e for e in elements if isinstance(e, WoundCables)]
+    ends = {tree.body(name) for law in wound for name in law.cables}
+    lines, turning = {}, []
+    if bars := _bars(tree, loops, ends, R, p):
+        lines["bar"] = jnp.stack(bars)
+    ways = []
+    for law in wound:
+        index = np.array([tree.body(name) for name in law.cables])
+        cable = law.state(at)
+        length = (cable.rest + cable.stretch)[:, None]
+        ways.append(jnp.stack([p[index] - length * R[index, :, 0], p[index]], axis=1))
+        up = tree.parent[index]
+        radius = jnp.stack([bodies[i].joint.radius for i in index])  # pyright: ignore
+        turning.append(wheels(p[up], R[up, :, 0], R[up, :, 1], jnp.zeros(len(up)), radius))
+    for routes, carriers, paid_out, along in _routed(at, loops, elements):
+        of_one = lambda route, R, p: route.line(frames(R, p))
+        ways.append(jax.vmap(of_one)(routes, R[carriers], p[carriers]))
+        turn = lambda route, R, p, y, along: _wheels(route, frames(R, p), y, along)
+        drawn = jax.vmap(turn)(routes, R[carriers], p[carriers], paid_out, along)
+        turning += [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), w) for w in drawn]
+    if ways:
+        # of one length, where kinds of ways differ: the last point again
+        most = max(x.shape[1] for x in ways)
+        longer = lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], most - x.shape[1], 1)], 1)
+        lines["cable"] = jnp.concatenate([longer(x) for x in ways])
+    pulleys = {"pulley": joined(*turning)} if turning else {}
+    return Scene(lines, {"joint": p[:-1]}, pulleys)
+
+
+def tensions(at: Instant, loops, elements, multipliers) -> Float[Array, " n"] | None:
+    """Of every cable [N], the mean of its parts where friction makes them differ; None without
+    cables."""
+    found = [e.tension(e.state(at)) for e in elements if isinstance(e, WoundCables)]
+    found += [jnp.mean(e.state(at).tension, axis=1) for e in elements if isinstance(e, CableSet)]
+    pulled = [i for i, loop in enumerate(loops) if isinstance(loop, RigidCable)]
+    rows = np.cumsum([0, *(len(loop.row_names) for loop in loops)])
+    found += [multipliers[rows[i] : rows[i + 1]] for i in pulled]
+    return jnp.concatenate(found) if found else None
+
+
+def _bars(tree: Tree, loops, cables: set[int], R, p) -> list[Float[Array, "2 3"]]:
+    bars = [
+        jnp.stack([p[tree.parent[i]], p[i]])
+        for i in range(tree.n_bodies)
+        if i not in cables and tree.parent[i] < tree.n_bodies
+    ]
+    for loop in loops:
+        if isinstance(loop, SphericalLoop):
+            ends = zip(loop.bodies, (loop.point, loop.successor_point), strict=True)
+            for i, x in ((tree.body(name), x) for name, x in ends):
+                if i < tree.n_bodies and i not in cables:
+                    bars.append(jnp.stack([p[i], p[i] + jnp.sum(R[i] * x, axis=1)]))
+    return bars
+
+
+def _routed(at: Instant, loops, elements):
+    """Cables over guides, of one kind each time: routes, indices of the bodies that carry the
+    guides (n, g), and what drums at the first and the last end have paid out (n, 2) [m]; whether
+    these drums turn with their carrier (n, 2)."""
+    for element in elements:
+        if isinstance(element, CableSet):
+            carriers, q_rows, _ = element._indices(at.tree)
+            paid_out = element.radius * at.q[q_rows]
+            yield _ends(at.tree, element.routes, carriers, paid_out, element.windings)
+    for loop in loops:
+        if isinstance(loop, RigidCable):
+            carriers = np.array([[at.tree.body(name) for name in loop.bodies]])
+            q_rows, _ = at.tree.scalars(loop.windings, "windings")
+            paid_out = (loop.radius * at.q[q_rows])[None]
+            route = jax.tree.map(lambda x: x[None], Route(loop.guides))
+            yield _ends(at.tree, route, carriers, paid_out, (loop.windings,))
+
+
+def _ends(tree: Tree, routes, carriers, paid_out, windings):
+    n, w = paid_out.shape
+    both = jnp.concatenate([paid_out[:, :2], jnp.zeros((n, 2 - min(w, 2)), paid_out.dtype)], axis=1)
+    own = [
+        [i < len(names) and names[i] in _joint_names(tree, carriers[k, -i]) for i in (0, 1)]
+        for k, names in enumerate(windings)
+    ]
+    return routes, carriers, both, jnp.asarray(own)
+
+
+def _joint_names(tree: Tree, body: int) -> tuple[str, ...]:
+    """Coordinates of the joint that carries a body; none of the ground."""
+    if body >= tree.n_bodies:
+        return ()
+    return tuple(tree.coordinate_names[tree.q_start[body] : tree.q_start[body + 1]])
+
+
+def _wheels(route: Route, at: list[Frame], paid_out, with_carrier) -> list[Bodies]:
+    """Of the pulleys of one cable: an inner one turns as the cable runs over it without slipping, a
+    drum as it pays out, unless it is fixed to a carrier that turns (2,)."""
+    state, last, found = route.at(at), len(route.guides) - 1, []
+    for i, (guide, frame) in enumerate(zip(route.guides, at, strict=True)):
+        if not isinstance(guide, Pulley):
+            continue
+        if 0 < i < last:
+            run = paid_out[0] - jnp.sum(state.parts[:i])
+        else:
+            end = 0 if i == 0 else 1
+            run = jnp.where(with_carrier[end], 0.0, paid_out[end]) * (1 if i == 0 else -1)
+        sign = -1.0 if guide.clockwise else 1.0
+        x = frame.direction(guide.zero)
+        y = frame.direction(cross(guide.axis, guide.zero))
+        wheel = wheels(
+            frame.point(guide.at)[None],
+            x[None],
+            y[None],
+            (sign * run / guide.radius)[None],
+            guide.radius,
+        )
+        found.append(wheel)
+    return found

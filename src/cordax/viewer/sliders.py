@@ -1,0 +1,85 @@
+"""Numbers of an experiment that can be moved by hand."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._checks import require
+from ..experiment import Experiment
+from ..parameters import collect
+
+#: sliders where nobody says which, and last words of the names that get one
+MOST = 6
+TELLING = (
+    "mass stiffness damping gravity inertia friction radius length diameter density modulus "
+    "viscosity width pulley_inertia rotor_inertia drum_radius dry_friction young"
+).split()
+
+
+class Slider(NamedTuple):
+    """The number `name` of an experiment, between `low` and `high` in steps; it is `value` at
+    first."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    step: float
+
+
+def sliders(
+    experiment: Experiment,
+    wanted: Mapping[str, tuple[float, float] | None] | Sequence[str] | None = None,
+) -> list[Slider]:
+    """`wanted`: names as of `cordax.Parameter`, with (low, high), or without, which means from half
+    to twice what it is now; by default the first few numbers of the machine that are masses,
+    stiffnesses and the like, and not zero. A slider for an array sets all of its entries."""
+    ranges: dict[str, tuple[float, float] | None] = (
+        dict.fromkeys(_found(experiment)[:MOST])
+        if wanted is None
+        else dict(wanted)
+        if isinstance(wanted, Mapping)
+        else dict.fromkeys(wanted)
+    )
+    return [_slider(experiment, name, limits) for name, limits in ranges.items()]
+
+
+def _slider(experiment: Experiment, name: str, limits: tuple[float, float] | None) -> Slider:
+    now = float(np.mean(np.asarray(collect([name], experiment).places[0].read(experiment))))
+    if limits is None:
+        require(
+            now != 0.0, f"slider {name!r}", "zero", "limits, (low, high), of a number that is 0"
+        )
+        limits = tuple(float(f"{x:.2g}") for x in sorted((0.5 * now, 2.0 * now)))
+    low, high = (float(x) for x in limits)
+    ordered = np.isfinite(low) and np.isfinite(high) and low < high
+    require(ordered, f"slider {name!r}", limits, "(low, high), finite, with low < high")
+    step = 10.0 ** np.floor(np.log10((high - low) / 100.0))
+    return Slider(name, min(max(now, low), high), low, high, step)
+
+
+def _found(experiment: Experiment) -> list[str]:
+    """Names of numbers of the machine, or of arrays of one number, that are not zero."""
+    names = []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(experiment.system):
+        if not eqx.is_inexact_array(leaf) or leaf.size == 0 or leaf.ndim > 1:
+            continue
+        if len(path) > 2 or not all(isinstance(s, jax.tree_util.GetAttrKey) for s in path):
+            continue
+        name = ".".join(step.name for step in path)  # pyright: ignore
+        same = bool(jnp.all(leaf == leaf.reshape(-1)[0])) and float(leaf.reshape(-1)[0]) != 0.0
+        if same and name.split(".")[-1] in TELLING and _can_be_named(experiment, name):
+            names.append(name)
+    return names
+
+
+def _can_be_named(experiment: Experiment, name: str) -> bool:
+    try:
+        collect([name], experiment)
+    except ValueError:
+        return False
+    return True
