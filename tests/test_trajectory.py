@@ -1,5 +1,7 @@
 """What a run stores: names, energies, files, tables."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -148,3 +150,26 @@ def test_to_xarray(run, failed):
     np.testing.assert_array_equal(data["spin"].sel(time=0.5, method="nearest"), run["spin"][10])
     assert data.attrs == {"machine": "Watched", "result": "successful"}
     assert "left the range" in failed.to_xarray().attrs["result"]
+    assert data["time"].attrs["units"] == "s"
+
+
+def test_batches_to_xarray_and_units_to_tables(tmp_path):
+    """What a machine says of units reaches tables and files; members of a batch are an axis."""
+    from cordax.systems import Pendulum
+
+    one = cordax.simulate(Pendulum(), dt=0.1, duration=0.2, integrator="rk4")
+    two = jax.tree.map(lambda x: jnp.stack([x, x + 1 if x.ndim == 2 else x]), one)
+    data = two.to_xarray()
+    assert dict(data.sizes) | {"constraint": 0} == dict(
+        member=2, time=3, coordinate=1, velocity=1, input=1, constraint=0
+    )
+    np.testing.assert_array_equal(data["q"].sel(member=1, coordinate="angle"), one["angle"] + 1)
+    assert str(data["coordinate_unit"].sel(coordinate="angle").values) == "rad"
+    assert str(data["velocity_unit"].sel(velocity="angle").values) == "rad/s"
+    assert bool(data["succeeded"].all())
+    other = eqx.tree_at(lambda run: run.t, two, two.t.at[1].add(1.0))
+    with pytest.raises(ValueError, match="same instants"):
+        other.to_xarray()
+    assert one.to_pandas().attrs["units"]["d_angle"] == "rad/s"
+    head = one.to_csv(tmp_path / "a.csv").read_text().splitlines()[0]
+    assert head == "# units = time s, angle rad, d_angle rad/s, torque N m"

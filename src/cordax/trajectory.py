@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from . import _trajectory_file as files
+from ._checks import require
 from ._results import RESULTS
 from .integrators.events import Events
 from .mechanics import State, System
@@ -144,47 +145,64 @@ class Trajectory(eqx.Module):
         return "\n".join(lines)
 
     def to_xarray(self):
-        """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` (needs the
-        `data` extra)."""
+        """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` [s], of a
+        batch along `member` too; units as attributes, or beside the names (needs the `data`
+        extra)."""
         import xarray as xr
 
         system = self._known_system("to_xarray")
+        t = np.asarray(self.t)
+        members = tuple(f"member_{i}" for i in range(t.ndim - 1))
+        members = ("member",) if len(members) == 1 else members
+        same = bool(np.all(t == t.reshape(-1, t.shape[-1])[0]))
+        require(same, "to_xarray", "members with other instants", "a batch with the same instants")
+        along = (*members, "time")
         data: dict = {
-            "q": (("time", "coordinate"), np.asarray(self.q)),
-            "v": (("time", "velocity"), np.asarray(self.v)),
-            "u": (("time", "input"), np.asarray(self.u)),
-            "multipliers": (("time", "constraint"), np.asarray(self.multipliers)),
-            "violation": (("time",), np.asarray(self.violation)),
+            "q": ((*along, "coordinate"), np.asarray(self.q)),
+            "v": ((*along, "velocity"), np.asarray(self.v)),
+            "u": ((*along, "input"), np.asarray(self.u)),
+            "multipliers": ((*along, "constraint"), np.asarray(self.multipliers)),
+            "violation": (along, np.asarray(self.violation)),
         }
         for name, values in self.outputs.items():
-            axes = tuple(f"{name}_{i}" for i in range(values.ndim - 1))
-            data[name] = (("time", *axes), np.asarray(values))
-        labels = {
-            "time": np.asarray(self.t),
+            axes = tuple(f"{name}_{i}" for i in range(values.ndim - t.ndim))
+            data[name] = ((*along, *axes), np.asarray(values))
+        named = {
             "coordinate": list(system.coordinate_names),
             "velocity": list(system.velocity_names),
             "input": list(system.input_names),
         }
-        attributes = {
-            "machine": type(system).__name__,
-            "result": RESULTS[self.result] or "successful",
+        units = {
+            f"{axis}_unit": (axis, [unit_of(system, rate + name) or "" for name in names])
+            for (axis, names), rate in zip(named.items(), ("", "d_", ""), strict=True)
         }
-        table = xr.Dataset(data, coords=labels, attrs=attributes)
+        attributes = {"machine": type(system).__name__}
+        if not members:
+            attributes["result"] = RESULTS[self.result] or "successful"
+        time = t.reshape(-1, t.shape[-1])[0]
+        table = xr.Dataset(data, coords={"time": time} | named | units, attrs=attributes)
+        if members:
+            table["succeeded"] = (members, np.asarray(self.succeeded))
+        table["time"].attrs["units"] = "s"
         for name in self.outputs:
             if (unit := unit_of(system, name)) is not None:
                 table[name].attrs["units"] = unit
         return table
 
     def to_pandas(self, names: Sequence[str] | None = None):
-        """A `pandas.DataFrame` with `names` (default: all of them) as columns, in SI units, over
-        `time` [s]; components are counted from one: `tension_1` (needs the `data` extra)."""
+        """A `pandas.DataFrame` with `names` (default: all of them) as columns, in SI units, which
+        stand in its `attrs["units"]`, over `time` [s]; components are counted from one: `tension_1`
+        (needs the `data` extra)."""
         import pandas as pd
 
-        self._known_one("to_pandas")
+        system = self._known_one("to_pandas")
         columns = as_columns(
             {name: self[name] for name in (self.names if names is None else names)}
         )
-        return pd.DataFrame(columns, index=pd.Index(np.asarray(self.t), name="time"))
+        table = pd.DataFrame(columns, index=pd.Index(np.asarray(self.t), name="time"))
+        known = {name: unit_of(system, name) for name in columns}
+        table.attrs["units"] = {name: unit for name, unit in known.items() if unit is not None}
+        return table
 
     # what follows is done by packages that know trajectories, imported where it is asked for
     def to_csv(self, path: str | Path, names: Sequence[str] | None = None) -> Path:

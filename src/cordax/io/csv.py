@@ -15,6 +15,7 @@ import numpy as np
 
 from .._checks import require, require_known
 from .._files import replacing
+from ..mechanics.units import unit_of
 from ..recording import Recording
 from ..trajectory import Trajectory, as_columns
 
@@ -90,7 +91,8 @@ def write_csv(
     """Write a recording, or `names` of a trajectory (default: coordinates, velocities, inputs and
     outputs), so that `read_csv` gives the same numbers back. Outputs with components get one column
     each, counted from one: `tension_1`. `about`: words to write above the table, by name; those of
-    a recording by default. The file appears complete or not at all."""
+    a recording by default. The units of a trajectory stand there too. The file appears complete or
+    not at all."""
     if about is None:
         about = data.about if isinstance(data, Recording) else {}
     available = data.names
@@ -98,6 +100,10 @@ def write_csv(
         require_known("names", name, available)
     given = data if isinstance(data, Trajectory) else data.values
     columns = as_columns({name: given[name] for name in (available if names is None else names)})
+    if isinstance(data, Trajectory) and data.system is not None:
+        known = {name: unit_of(data.system, name) for name in columns}
+        told = ", ".join(f"{name} {unit}" for name, unit in known.items() if unit is not None)
+        about = dict(about) | ({"units": f"{TIME} s, {told}"} if told else {})
     path = Path(path)
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         for name, words in about.items():
