@@ -411,7 +411,7 @@ class SplineRod(System):
 
     # --- states and outputs
     def state_of(self, curve, twist=None, t: float = 0.0) -> State:
-        """At rest along a curve, a function from material coordinates (k,) in [0, L] [m] to
+        """At rest along a curve, a function from material coordinates (k,) from 0 to L [m] to
         positions (k, 3) [m], by interpolation; `twist`: likewise to angles (k,) [rad]."""
         n = self.control_points
         x = bsplines.greville(n)
