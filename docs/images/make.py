@@ -12,11 +12,12 @@ from cordax.cli.machines import experiment_of
 from cordax.plot import animate, plot_scene, save_figure
 from cordax.plot.scene import dimension, line_values, norm_of, scenes_of
 
-#: machine, title, instant that is shown [s], options of the picture, and of the film
+#: machine, title, instant that is shown [s] (None: of the largest sag), options of the picture, and
+#: of the film
 MACHINES = [
     ("neck", "tendon-driven neck", 2.6, {}, {}),
     ("eight_cables", "platform on cables", 0.5, {"view": (22.0, -50.0)}, {}),
-    ("rod", "wire between two hands", 0.25, {}, {"speed": 0.5}),
+    ("rod", "falling wire", None, {}, {"speed": 0.5}),
     ("rope-robot", "ropes that sag and snap", 5.55, {}, {}),
     ("strut", "tensegrity strut", 0.7, {"view": (24.0, -50.0)}, {}),
 ]
@@ -45,7 +46,8 @@ def five(runs: dict) -> plt.Figure:
     figure = plt.figure(figsize=(15.0, 3.9), layout="constrained")
     for i, (name, title, time, look, _) in enumerate(MACHINES):
         run = runs[name]
-        row = int(np.argmin(np.abs(np.asarray(run.t) - time)))
+        late = run["sag"] if time is None else -np.abs(np.asarray(run.t) - time)
+        row = int(np.argmax(np.asarray(late)))
         (scene,) = scenes_of(run.system, np.asarray(run.t)[[row]], np.asarray(run.q)[[row]])
         values = line_values(run, scene)
         flat = dimension(scene) == 2
@@ -61,6 +63,9 @@ def five(runs: dict) -> plt.Figure:
             **look,
         )
         axes.set_axis_off()
+        if not flat:  # without its frame the machine may be larger
+            size = [np.ptp(x) for x in (axes.get_xlim(), axes.get_ylim(), axes.get_zlim())]
+            axes.set_box_aspect(size, zoom=1.45)
     return figure
 
 

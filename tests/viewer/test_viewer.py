@@ -117,7 +117,9 @@ def test_a_browser_plays_it_and_moves_a_slider(viewer, tmp_path):
         page.wait_for("document.body?.innerText.includes('tension [N]')")
         page.wait_for("document.querySelector('canvas') !== null")
         settled = _settled(page, stage)
-        box = page.evaluate(MIDDLE % "document.querySelector('input[type=checkbox]')")
+        # the first that can be seen: "play"
+        boxes = "[...document.querySelectorAll('input[type=checkbox]')]"
+        box = page.evaluate(MIDDLE % f"{boxes}.find((x) => x.getBoundingClientRect().width > 0)")
         page.press(box[0] + box[2] / 2, box[1] + box[3] / 2)
         end = time.monotonic() + 200
         while viewer._frame == 0 and time.monotonic() < end:
