@@ -54,7 +54,8 @@ def _slider(experiment: Experiment, name: str, limits: tuple[float, float] | Non
         require(
             now != 0.0, f"slider {name!r}", "zero", "limits, (low, high), of a number that is 0"
         )
-        limits = tuple(float(f"{x:.2g}") for x in sorted((0.5 * now, 2.0 * now)))
+        near, far = (float(f"{x:.2g}") for x in (0.5 * now, 2.0 * now))
+        limits = (min(near, far), max(near, far))
     low, high = (float(x) for x in limits)
     ordered = np.isfinite(low) and np.isfinite(high) and low < high
     require(ordered, f"slider {name!r}", limits, "(low, high), finite, with low < high")
