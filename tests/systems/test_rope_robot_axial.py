@@ -73,6 +73,24 @@ def test_moves_like_the_whole(slack):
     assert float(run.violation.max()) < 1e-5
 
 
+def test_the_paper_s_case():
+    """Two ropes of 20 segments for 15 s, through slack and snap, by explicit steps."""
+    robot, s, inputs = robot_of("paper2"), fields("paper2"), inputs_of("paper2")
+    model = AxialRopes(robot)
+    run = simulate(
+        model,
+        model.project(State(s.q0, s.v0)),
+        dt=0.025 / 60,
+        duration=15.0,
+        save_every=60,
+        formulation=Baumgarte(20.0, 20.0),
+        control=lambda t, state: inputs(t),
+    )
+    found = errors("paper2", type("Run", (), {"q": jax.vmap(model._whole)(run.q)}))
+    assert found.space_time < 0.006
+    assert found.motion < 0.006
+
+
 def test_differentiates_and_batches(slack):
     place = lambda scale: slack(scale, 0.1).q[-1, -7:-4]
     h = 1e-4

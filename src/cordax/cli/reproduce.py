@@ -70,8 +70,7 @@ def reproduce_rope_robot(
 ) -> int:
     """Repeat the rope-robot paper's experiments and judge its claims from what is measured.
 
-    Takes about three minutes, much of it for compiling; less the second time. Reduced models are
-    compared with fewer segments than the paper's.
+    Takes about three minutes, much of it for compiling; less the second time.
 
     Args:
         output: folder for the figures and the film.

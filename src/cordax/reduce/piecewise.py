@@ -11,8 +11,9 @@ from jaxtyping import Array, Float
 from .._checks import require, require_positive
 from .._precision import float_field
 from ..math.safe import safe_norm
-from ..mechanics import State, System
+from ..mechanics import Linearisation, State, System
 from ..mechanics.delegate import Delegate
+from ..mechanics.linearisation import linearise_densely
 
 
 class PiecewiseLinear(Delegate):
@@ -20,7 +21,11 @@ class PiecewiseLinear(Delegate):
     White); mass matrix and constraints stay those of `inner`. Made by `piecewise_linear`.
 
     Weights fall with the distance of the states in (q, v times `velocity_scale` [s]) like
-    `exp(-exponent d / d_min)`: at a point itself, its linearisation alone counts."""
+    `exp(-exponent d / d_min)`: at a point itself, its linearisation alone counts.
+
+    `structured`: methods that need no exact derivative of the force (`Rosenbrock2`, linearly
+    implicit Euler) solve with that of `inner`, which may have structure; blended matrices are
+    full."""
 
     q: Float[Array, "k n"] = float_field()
     v: Float[Array, "k n"] = float_field()
@@ -29,6 +34,7 @@ class PiecewiseLinear(Delegate):
     by_input: Float[Array, "k n n_u"] = float_field()
     exponent: Float[Array, ""] = float_field(default=25.0)
     velocity_scale: Float[Array, ""] = float_field(default=0.0)
+    structured: bool = eqx.field(static=True, default=False)
 
     def weights(self, q, v) -> Float[Array, " k"]:
         """Of the points, at a state: they sum to one."""
@@ -42,6 +48,37 @@ class PiecewiseLinear(Delegate):
         linear = linear + jnp.einsum("knu,u->kn", self.by_input, u)
         return self.weights(q, v) @ linear
 
+    def linearise(self, t, q, v, u, **about):
+        if not self.structured:
+            return linearise_densely(self, t, q, v, u, **about)
+        return _Near(self.inner.linearise(t, q, v, u, **about), self.force(t, q, v, u))
+
+
+class _Near(Linearisation):
+    """That of another machine with nearly the same force, `motion`, and the force itself."""
+
+    motion: Linearisation
+    f: Float[Array, " n"]
+    exact: bool = eqx.field(static=True, default=False)
+
+    def stiffness(self, x):
+        return self.motion.stiffness(x)
+
+    def inertia(self, x):
+        return self.motion.inertia(x)
+
+    def factorise(self, h, h2):
+        return self.motion.factorise(h, h2)
+
+    def implicit_solve(self, factor, h, h2, b):
+        return self.motion.implicit_solve(factor, h, h2, b)
+
+    def constrained_solver(self, jacobian, h, h2=None, rows=None):
+        return self.motion.constrained_solver(jacobian, h, h2, rows)
+
+    def matrices(self):
+        return self.motion.matrices()
+
 
 def piecewise_linear(
     system: System,
@@ -50,16 +87,17 @@ def piecewise_linear(
     t: float = 0.0,
     exponent: float = 25.0,
     velocity_scale: float = 0.0,
+    structured: bool = False,
 ) -> PiecewiseLinear:
     """`system` with its force linearised about `points` at time `t` and zero inputs, in which it is
-    linear."""
+    linear. Other arguments: those of `PiecewiseLinear`."""
     require(len(points) >= 1, "points", points, "one state or more")
     require_positive("exponent", exponent)
     require_positive("velocity_scale", velocity_scale, zero_allowed=True)
     require(system.n_q == system.n_v, "system", type(system).__name__, "as many q as v")
     q, v = (jnp.stack([jnp.asarray(getattr(p, x)) for p in points]) for x in "qv")
     linear = _linearised(system, jnp.asarray(t, q.dtype), jnp.concatenate([q, v], axis=1))
-    return PiecewiseLinear(system, q, v, *linear, exponent, velocity_scale)
+    return PiecewiseLinear(system, q, v, *linear, exponent, velocity_scale, structured)
 
 
 @eqx.filter_jit
