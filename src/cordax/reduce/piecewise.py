@@ -51,7 +51,8 @@ class PiecewiseLinear(Delegate):
     def linearise(self, t, q, v, u, **about):
         if not self.structured:
             return linearise_densely(self, t, q, v, u, **about)
-        return _Near(self.inner.linearise(t, q, v, u, **about), self.force(t, q, v, u))
+        motion = self.inner.linearise(t, q, v, u, **about)
+        return _Near(motion=motion, f=self.force(t, q, v, u))
 
 
 class _Near(Linearisation):
