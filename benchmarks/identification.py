@@ -5,7 +5,9 @@
 2 s at 1 kHz, joint and motor angles with 1e-4 rad of noise, recorded with Zhai's method at 0.1 ms,
 fitted with Rosenbrock2 at 0.5 ms from a factor of five off in both parameters. All noise draws are
 fitted as one batch. Reports how many 95 % confidence intervals contain the truth, the bias in
-standard errors, and the time per fit after compilation, in the batch and alone.
+standard errors, and the time per fit after compilation, in the batch and alone; and beside it
+SciPy's `least_squares` (MINPACK's Levenberg-Marquardt, finite differences) on the same compiled
+residuals from the same starts: estimates, processor seconds, how many simulations it asks for.
 """
 
 import argparse
@@ -17,9 +19,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import least_squares
 
 import cordax
-from cordax import Recording, identify
+from cordax import Experiment, Recording, identify
+from cordax.identification.fitting import problem_of
 from cordax.systems import Neck
 
 SIGMA = 1e-4  # [rad]
@@ -80,6 +84,7 @@ def main() -> None:
     inside = (interval[..., 0] < truth) & (truth < interval[..., 1])
     errors = np.asarray(fits.standard_errors)
     alone = [_seconds(lambda i=i: fit(draws[i], starts[i])) for i in range(9)]
+    compared = [_beside_scipy(neck, at_rest, torque, t, draws[i], starts[i], fit) for i in range(4)]
     report = {
         "benchmark": "identification",
         "draws": options.draws,
@@ -104,11 +109,52 @@ def main() -> None:
             "per_fit_s": float(np.median(alone[1:])),
             "slowest_s": float(np.max(alone[1:])),
         },
+        "beside_scipy": {
+            "largest_relative_difference": max(c["difference"] for c in compared),
+            "cpu_s": [c["cpu_s"] for c in compared],
+            "scipy_cpu_s": [c["scipy_cpu_s"] for c in compared],
+            "ratio": float(np.median([c["scipy_cpu_s"] / c["cpu_s"] for c in compared])),
+            "scipy_simulations": [c["simulations"] for c in compared],
+            "iterations": [c["iterations"] for c in compared],
+        },
     }
     text = json.dumps(report, indent=2)
     print(text)
     if options.json:
         options.json.write_text(text + "\n")
+
+
+def _beside_scipy(neck, at_rest, torque, t, q, start, fit) -> dict:
+    """Both from the same start, after compilation, in processor seconds."""
+    where = lambda n: (n.tendon.stiffness, n.tendon.damping)
+    machine = eqx.tree_at(where, neck, (start[0], start[1]))
+    recording = Recording(t, dict(zip(neck.coordinate_names, q.T, strict=True)))
+    one = Experiment(machine, at_rest, torque, dt=5e-4, integrator="rosenbrock_2")
+    problem = problem_of([one], [recording], NAMES, noise=SIGMA)
+    residuals = eqx.filter_jit(lambda problem, y: problem.residuals(y)[0])
+    asked = [0]
+
+    def ask(y):
+        asked[0] += 1
+        return np.asarray(residuals(problem, jnp.asarray(y)))
+
+    ask(np.zeros(2))  # compiled
+    asked[0] = 0
+    clock = time.process_time()
+    found = least_squares(ask, np.zeros(2), method="lm", xtol=1e-8, ftol=1e-8)
+    theirs = time.process_time() - clock
+    values = np.asarray(problem.parameters.values(jnp.asarray(found.x)))
+    fit(q, start)
+    clock = time.process_time()
+    ours = jax.block_until_ready(fit(q, start).values)
+    seconds = time.process_time() - clock
+    return {
+        "difference": float(np.max(np.abs(values / np.asarray(ours) - 1))),
+        "cpu_s": seconds,
+        "scipy_cpu_s": theirs,
+        "simulations": asked[0],
+        "iterations": int(fit(q, start).iterations),
+    }
 
 
 def _seconds(call) -> float:

@@ -302,21 +302,17 @@ def _find_one(parameter: Parameter, experiment: Experiment) -> _Place:
     return _Place(_Path(steps if entry is None else steps[:-1]), entry)
 
 
-class _Path:
+class _Path(eqx.Module):
     """Follow attributes and indices. Equal paths are equal, so that a second fit is not
     retraced."""
 
-    def __init__(self, steps):
-        self.steps = steps
+    steps: tuple = eqx.field(static=True)
 
     def __call__(self, experiment):
         node = experiment
         for step in self.steps:
             node = getattr(node, step) if isinstance(step, str) else node[step[0]]
         return node
-
-    def __eq__(self, other):
-        return isinstance(other, _Path) and self.steps == other.steps
 
     def __hash__(self):
         return hash(self.steps)

@@ -76,7 +76,8 @@ def test_stiffness_and_damping_from_a_factor_five_off(table, tmp_path, capsys):
         (["--parameters", "gravity", "--observe", "beta_1"], "beta_1.*some of alpha_1"),
         (["--parameters", "gravity", "--posture", "1,2"], "one number, or 3"),
         (["--parameters", "gravity", "--joints", "4"], "torque_5"),
-        (["--parameters", "gravity", "--dt", "3e-4"], "divisor of the sampling interval"),
+        (["--parameters", "gravity", "--dt", "-3e-4"], "dt.*> 0"),
+        (["--parameters", "gravity", "--noise", "x"], "noise.*a finite number"),
     ],
 )
 def test_bad_words_are_named(tmp_path, words, message):
@@ -109,9 +110,10 @@ def test_its_own_recording_gives_the_truth_back(own_recording, capsys):
     text = capsys.readouterr().out
     assert "linearly_implicit_euler at 0.002 s, as the recording was; from the first" in text
     assert "warning" not in text
-    rows = {line.split()[0]: line.split() for line in text.splitlines() if "tendon." in line}
+    rows = {line.split()[0]: line for line in text.splitlines() if "tendon." in line}
+    assert "[N/m]" in rows["tendon.stiffness"] and "[N s/m]" in rows["tendon.damping"]
     for name, truth in (("tendon.stiffness", 1e5), ("tendon.damping", 100.0)):
-        assert abs(float(rows[name][2]) / truth - 1) < 1e-4
+        assert abs(float(rows[name].split("]")[1].split()[1]) / truth - 1) < 1e-4
 
 
 def test_without_its_origin_it_says_why_it_cannot(own_recording, tmp_path, capsys):

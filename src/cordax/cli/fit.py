@@ -1,8 +1,7 @@
-"""`cordax fit`: parameters of a machine from a recording."""
+"""`cordax fit`: parameters of a machine from recordings."""
 
 import dataclasses
 import json as json_module
-import math
 import warnings
 from pathlib import Path
 from typing import Literal
@@ -12,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from tyro.conf import Positional
 
-from .._checks import require
-from .._precision import as_float_array
+from .._checks import require, require_known
 from ..control import RecordedInput
 from ..experiment import Experiment
 from ..identification import Fit, identify
@@ -21,20 +19,23 @@ from ..identification.sentences import sentences
 from ..integrators import BY_NAME
 from ..io import read_csv
 from ..mechanics import State
-from ..parameters import collect
+from ..parameters import varied
 from ..recording import Recording
 from ..systems import Neck
+from .fit_neck import neck_experiment
+from .machines import experiment_of
 from .outputs import claim
+from .words import comma_words, number
 
 
 def fit(
-    machine: Positional[Literal["neck"]],
-    recording: Positional[Path],
+    machine: Positional[str],
+    recordings: Positional[tuple[Path, ...]],
     /,
     parameters: str,
     start: str = "",
     observe: str = "",
-    noise: float | None = None,
+    noise: str = "",
     inputs: Literal["cubic", "linear", "hold"] = "cubic",
     joints: int = 3,
     routing: Literal["single", "cumulative"] = "single",
@@ -42,173 +43,187 @@ def fit(
     tension: str = "",
     dt: float | None = None,
     integrator: str | None = None,
+    starts: int = 1,
+    horizons: int = 1,
+    segments: int = 1,
     max_steps: int = 100,
+    intervals: Literal["linear", "profile", "bootstrap"] = "linear",
     output: Path = Path("outputs"),
     figure: bool = True,
+    save: bool = False,
+    progress: bool = False,
     json: bool = False,
     overwrite: bool = False,
 ) -> int:
-    """Identify parameters of a machine from a recording of its motion.
+    """Identify parameters of a machine from recordings of its motion.
 
-    The recording is a table with a column `time` [s], columns of measured angles (alpha_1 ...,
-    theta_1 ...; any of them may be missing, and cells may be empty) and the motor torques
-    (torque_1 ...) that were applied. The machine starts at rest, unless the recording shows
-    otherwise. Prints estimates with 95 % confidence intervals, what to know about them, and writes
-    a figure of data against model.
+    A recording is a table with a column `time` [s] and columns of what was measured, by the names
+    `cordax run MACHINE --csv` writes (cells may be empty, instants uneven), and of the inputs that
+    were applied; without these the machine's own controller acts. With several recordings numbers
+    of the start (state0...) have a value for each. Prints estimates with 95 % confidence intervals,
+    what to know about them, and writes a figure of data against model.
+
+    Examples:
+        cordax fit neck neck.csv --parameters tendon.stiffness,tendon.damping --noise 1e-4
+        cordax fit robot.toml one.csv two.csv --parameters platform.mass --observe x,y,z
 
     Args:
-        machine: which machine.
-        recording: CSV file with a row of column names.
+        machine: a file, robot.toml, or a machine by name, as in `cordax sweep`.
+        recordings: CSV files with a row of column names.
         parameters: names separated by commas, such as tendon.stiffness,tendon.damping or
             springs.stiffness[0].
         start: start values of the search as name=value, separated by commas; the machine's
             usual values by default. Names need not be among the fitted ones.
         observe: columns to compare, separated by commas; all recorded coordinates by default.
-        noise: standard deviation of the measurements, if known.
-        inputs: how torques go between samples: smooth (cubic), linear, or held by the drive.
+        noise: standard deviation of the measurements, if known: a number, or name=number separated
+            by commas.
+        inputs: how inputs go between samples: smooth (cubic), linear, or held by the drive.
         joints: number of X-joints of the neck.
-        routing: of the tendons on the right, see `cordax run neck --help`.
-        posture: joint angles at the start in rad, separated by commas; upright by default.
-        tension: tendon tensions at the start in N, one or one per tendon, separated by commas; by
-            default what the first torques hold at rest.
-        dt: step in seconds, a divisor of the sampling interval; by default that of the simulation
-            if the recording says that it comes from one (`cordax run neck --csv`), else half the
-            sampling interval.
-        integrator: see `cordax list`; by default that of the simulation, else rosenbrock_2.
+        routing: of the neck's tendons on the right, see `cordax run neck --help`.
+        posture: joint angles of the neck at the start in rad, separated by commas; upright by
+            default.
+        tension: tensions of the neck's tendons at the start in N, one or one per tendon, separated
+            by commas; by default what the first torques hold at rest.
+        dt: step in seconds; by default that of the simulation if the recording says that it comes
+            from one (`cordax run ... --csv`), else the machine's or half the sampling interval.
+        integrator: see `cordax list`; by default that of the simulation, else the machine's if it
+            is of second order, else rosenbrock_2.
+        starts: so many other starts are tried first, spread around the given one.
+        horizons: so many searches, over a short piece first and twice as much each time.
+        segments: cut recordings into so many pieces first (multiple shooting).
         max_steps: iterations at most.
+        intervals: how the 95 % intervals are found.
         output: folder for the figure.
         figure: write fit.png.
+        save: write fit.npz, which `cordax.Fit.load` reads.
+        progress: print a line for each iteration.
         json: print the result as JSON instead of a table.
-        overwrite: replace fit.png if it exists already.
+        overwrite: replace files that exist already.
     """
-    claim([output / "fit.png"] * figure, overwrite)
-    data = read_csv(recording)
-    system = _with_values(Neck.default(joints, routing=routing), start)
-    names = _words(observe) or [n for n in system.coordinate_names if n in data.values]
-    wanted = ", ".join(system.coordinate_names)
-    require(len(names) > 0, str(recording), ", ".join(data.names), f"columns among {wanted}")
-    missing = [n for n in system.input_names if n not in data.values]
-    require(not missing, str(recording), ", ".join(data.names), f"columns {', '.join(missing)}")
-    torque = jnp.stack([data.values[n] for n in system.input_names], axis=1)
-    alpha = _numbers("posture", posture, system.n_joints)
-    held = _numbers("tension", tension, system.n_tendons)
-    begin, about_start = _start(system, data, torque, alpha, held, noise)
-    method, step, about_method = _method(data, integrator, dt)
+    claim([output / "fit.png"] * figure + [output / "fit.npz"] * save, overwrite)
+    require(len(recordings) > 0, "recordings", "none", "at least one CSV file")
+    level = _noise(noise)
+    experiments, chosen, about = [], [], []
+    for path in recordings:
+        data = read_csv(path)
+        if machine == "neck":
+            system = _rebuilt(
+                varied(Experiment(Neck.default(joints, routing=routing)), _values(start)).system
+            )
+            names = _observed(path, data, system.coordinate_names, observe)
+            _require_inputs(path, data, system)
+            one, begin = neck_experiment(system, data, inputs, posture, tension, level)
+        else:
+            base = varied(experiment_of(machine), _values(start))
+            names = _observed(path, data, base.system.coordinate_names, observe)
+            one, begin = _with_recorded(path, base, data, inputs)
+        one, method = _with_method(one, data, integrator, dt)
+        experiments.append(one)
+        chosen.append(data.select(names))
+        about.append(f"{method}; {begin}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the summary says the same
         result = identify(
-            system,
-            data.select(names),
-            _words(parameters),
-            noise=noise,
-            state0=begin,
-            control=RecordedInput(data.t, torque, inputs),
-            dt=step,
-            integrator=method,
+            experiments,
+            chosen,
+            comma_words(parameters),
+            noise=level,
+            starts=starts,
+            horizons=horizons,
+            segments=segments,
             max_steps=max_steps,
+            progress=progress,
         )
     if json:
-        print(json_module.dumps(_facts(result), indent=2))
+        print(json_module.dumps(_facts(result, intervals), indent=2))
     else:
-        print(f"{about_method}; {about_start}\n{result.summary()}")
+        print("\n".join([*dict.fromkeys(about), result.summary()]))
+        if intervals != "linear":
+            print(f"95 % intervals by {intervals}:")
+            pairs = zip(result.names, np.asarray(result.interval(method=intervals)), strict=True)
+            print("\n".join(f"  {name}: {a:.6g} to {b:.6g}" for name, (a, b) in pairs))
+    written = [result.save(output / "fit.npz")] if save else []
     if figure:
         import matplotlib
 
         matplotlib.use("Agg")  # a file only: no window system needed
         from ..plot import plot_fit, save_figure
 
-        path = save_figure(plot_fit(result), output / "fit.png")
-        if not json:
-            print(f"wrote {path}")
+        written.append(save_figure(plot_fit(result), output / "fit.png"))
+    if not json:
+        print("".join(f"wrote {path}\n" for path in written), end="")
     return 0 if bool(result.succeeded) else 1
 
 
-def _method(data: Recording, integrator: str | None, dt: float | None) -> tuple[str, float, str]:
-    """Integrator and step [s], and where they come from: numerical errors of a simulation would be
-    taken for the machine's, so that one is fitted with the method that made it."""
-    made = data.about.get("integrator")
-    if integrator is None and made in BY_NAME:
-        step = _number("dt of the recording", data.about.get("dt", "")) if dt is None else dt
-        return made, step, f"simulated with {made} at {step:g} s, as the recording was"
-    method = "rosenbrock_2" if integrator is None else integrator
-    step = 0.5 * _interval(data) if dt is None else dt
-    return method, step, f"simulated with {method} at {step:g} s"
-
-
-def _start(system: Neck, data: Recording, torque, alpha, held, noise: float | None):
-    """The start as a function of the machine, and what it is in words: at rest with the given or
-    upright posture and the tensions that the first torques hold. As first recorded where nobody
-    said otherwise and the recording is a simulation, or shows another posture or a motion."""
-    pulls = -torque[0] / system.motors.travel if held is None else jnp.asarray(held)
-    posture = [0.0] * system.n_joints if alpha is None else alpha
-    rest = lambda machine: machine.state_at(posture, tension=pulls)
-    names = system.coordinate_names
-    columns = [np.asarray(data.values[n]) for n in names if n in data.values]
-    whole = len(columns) == len(names) and all(np.isfinite(x[0]) for x in columns)
-    if alpha is not None or held is not None or not whole:
-        return rest, "from rest"
-    rates = [data.values.get(f"d_{n}") for n in names]
-    v = [0.0 if x is None or not np.isfinite(x[0]) else float(x[0]) for x in rates]
-    begin = State(jnp.array([x[0] for x in columns]), jnp.array(v))
-    if "integrator" in data.about:
-        return begin, "from the first sample"
-    # angles of motors depend on the stretch of tendons, which is to be found: they tell nothing
-    joints = columns[: system.n_joints]
-    far = [abs(x[0]) > 5.0 * (_scatter(x) if noise is None else noise) + 1e-9 for x in joints]
-    if any(far) or np.any(np.abs(v[: system.n_joints]) > 1e-6):
-        return begin, "from the first sample, which is not the upright rest"
-    return rest, "from rest"
-
-
-def _scatter(x: np.ndarray) -> float:
-    """Of neighbouring samples: third differences of independent errors have 20 times their
-    variance."""
-    x = np.diff(x[np.isfinite(x)][:500], n=3)
-    return float(np.sqrt(np.mean(x**2) / 20.0)) if x.size else 0.0
-
-
-def _interval(data: Recording) -> float:
-    return float(f"{data.t[1] - data.t[0]:.12g}")
-
-
-def _words(text: str) -> list[str]:
-    """Separated by commas, except those of an index such as `name[0,1]`."""
-    words, depth = [""], 0
-    for letter in text:
-        depth += (letter == "[") - (letter == "]")
-        if letter == "," and depth == 0:
-            words.append("")
-        else:
-            words[-1] += letter
-    return [word.strip() for word in words if word.strip()]
-
-
-def _number(field: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    require(math.isfinite(value), field, repr(text), "a finite number")
-    return value
-
-
-def _numbers(field: str, text: str, count: int) -> list[float] | None:
-    values = [_number(field, word) for word in _words(text)]
-    require(len(values) in (0, 1, count), field, text, f"one number, or {count}")
-    return None if not values else values * count if len(values) == 1 else values
-
-
-def _with_values(system: Neck, start: str) -> Neck:
-    """The machine with `name=value` replaced."""
-    for word in _words(start):
+def _values(start: str) -> dict[str, float]:
+    """`name=value` separated by commas."""
+    found = {}
+    for word in comma_words(start):
         name, sign, value = word.partition("=")
         require(sign == "=", "start", repr(word), "name=value")
-        experiment = Experiment(system)
-        place = collect([name.strip()], experiment).places[0]
-        old = place.read(experiment)
-        new = jnp.broadcast_to(as_float_array(_number(f"start of {name}", value)), old.shape)
-        system = place.write(experiment, new).system  # pyright: ignore[reportAssignmentType]
-    return _rebuilt(system)
+        found[name.strip()] = number(f"start of {name}", value)
+    return found
+
+
+def _noise(text: str):
+    """One number, numbers by name, or None."""
+    words = comma_words(text)
+    if len(words) == 1 and "=" not in words[0]:
+        return number("noise", words[0])
+    return _values(text) or None
+
+
+def _observed(path: Path, data: Recording, coordinates, observe: str) -> list[str]:
+    names = comma_words(observe) or [n for n in coordinates if n in data.values]
+    wanted = ", ".join(coordinates)
+    said = f"columns among {wanted}, or others by --observe"
+    require(len(names) > 0, str(path), ", ".join(data.names), said)
+    return names
+
+
+def _require_inputs(path: Path, data: Recording, system) -> None:
+    missing = [n for n in system.input_names if n not in data.values]
+    require(not missing, str(path), ", ".join(data.names), f"columns {', '.join(missing)}")
+
+
+def _with_recorded(path: Path, base: Experiment, data: Recording, inputs):
+    """The experiment with recorded inputs, from the first sample where a simulation was recorded,
+    and in words where it starts."""
+    system, words = base.system, "from the machine's usual start"
+    given = [n for n in system.input_names if n in data.values]
+    if given:
+        _require_inputs(path, data, system)
+        u = jnp.stack([data.values[n] for n in system.input_names], axis=1)
+        base = base.replace(control=RecordedInput(data.t, u, inputs))
+    names = (*system.coordinate_names, *(f"d_{n}" for n in system.velocity_names))
+    first = [float(data.values[n][0]) if n in data.values else np.nan for n in names]
+    if "integrator" in data.about and np.all(np.isfinite(first)):
+        n_q = len(system.coordinate_names)
+        begin = State(jnp.array(first[:n_q]), jnp.array(first[n_q:]))
+        base, words = base.replace(state0=begin, t0=float(data.t[0])), "from the first sample"
+    return base.replace(duration=None, save_every=1), words
+
+
+def _with_method(base: Experiment, data: Recording, integrator: str | None, dt: float | None):
+    """The experiment with integrator and step [s], and in words where they come from: numerical
+    errors of a simulation would be taken for the machine's, so that one is fitted with the method
+    that made it."""
+    made = data.about.get("integrator")
+    if integrator is None and made in BY_NAME:
+        step = number("dt of the recording", data.about.get("dt", "")) if dt is None else dt
+        words = f"simulated with {made} at {step:g} s, as the recording was"
+        return base.replace(integrator=made, dt=step), words
+    own = base.integrator
+    if integrator is not None:
+        require_known("integrator", integrator, BY_NAME)
+        method = BY_NAME[integrator]()
+    else:
+        method = own if own is not None and own.order > 1 else BY_NAME["rosenbrock_2"]()
+    half = float(f"{0.5 * np.median(np.diff(data.t)):.12g}")
+    step = dt if dt is not None else half if base.dt is None else base.dt
+    names = {kind: name for name, kind in BY_NAME.items()}
+    words = names.get(type(method), type(method).__name__)
+    return base.replace(integrator=method, dt=step), f"simulated with {words} at {step:g} s"
 
 
 def _rebuilt(node):
@@ -219,12 +234,14 @@ def _rebuilt(node):
     return type(node)(**{name: _rebuilt(getattr(node, name)) for name in fields})
 
 
-def _facts(fit: Fit) -> dict:
-    interval, errors = np.asarray(fit.interval()), np.asarray(fit.standard_errors)
+def _facts(fit: Fit, intervals) -> dict:
+    interval = np.asarray(fit.interval(method=intervals))
+    errors = np.asarray(fit.standard_errors)
     return {
         "parameters": {
             name: {
                 "start": float(fit.start[i]),
+                "unit": fit.parameters.units[i],
                 "estimate": float(fit.values[i]),
                 "standard_error": float(errors[i]),
                 "interval_95": interval[i].tolist(),

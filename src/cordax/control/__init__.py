@@ -3,6 +3,7 @@
 from .computed_torque import ComputedTorque
 from .input_path import InputPath
 from .inverse_dynamics import InverseDynamics
+from .multisine import Multisine
 from .near_rigid import NearRigidQP
 from .pid import PID
 from .pulses import Pulses
@@ -37,6 +38,7 @@ __all__ = [
     "InverseDynamics",
     "MeanTension",
     "MinimumTension",
+    "Multisine",
     "NearRigidQP",
     "NullSpaceTension",
     "Pulses",

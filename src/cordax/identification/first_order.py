@@ -18,6 +18,7 @@ def first_order(
     optimiser: optax.GradientTransformation,
     max_steps: int,
     tolerance: float,
+    progress: bool = False,
 ) -> Search:
     """Minimise half the sum of squared residuals, divided by its start value, from `y0`.
 
@@ -35,6 +36,8 @@ def first_order(
         cost, slope = gradient(problem, y)
         scale = jnp.where(i == 0, jnp.where(cost > 0, cost, 1.0), scale)
         cost, slope = cost / scale, slope / scale
+        if progress:
+            jax.debug.print("iteration {i}: cost {cost:.6g} of that at the start", i=i, cost=cost)
         finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(slope))
         better = finite & (cost < least)
         best, least = jnp.where(better, y, best), jnp.where(better, cost, least)

@@ -1,5 +1,6 @@
 """From a recording to parameters."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from ..integrators import Integrator
 from ..mechanics import System
 from ..parameters import Parameter, collect
 from ..recording import Recording
+from .approach import approach
 from .first_order import FORWARD_LIMIT, first_order
 from .grid import grid
 from .least_squares import levenberg_marquardt
@@ -38,9 +40,14 @@ def identify(
     integrator: Integrator | str | None = None,
     formulation: Formulation | None = None,
     method: Literal["levenberg-marquardt"] | optax.GradientTransformation = "levenberg-marquardt",
+    starts: int = 1,
+    horizons: int = 1,
+    segments: int = 1,
+    seed: int = 0,
     max_steps: int = 100,
     tolerance: float = 1e-8,
     check_step: bool = True,
+    progress: bool = False,
 ) -> Fit:
     """Find the numbers of a machine with which its simulation matches a recording best.
 
@@ -54,11 +61,11 @@ def identify(
       that any sampling will do; sensors with clocks of their own: `Recording.join`.
     - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s. With several
       recordings numbers of the start, and those with `Parameter(each=True)`, have a value for each.
-    - `noise`: standard deviation of the recorded values, one number or numbers by name, in their
-      units, or a list of these for several recordings. It weighs quantities of different units and
-      precision against each other; only ratios matter for the estimates and their covariance,
-      unless there are priors. Residuals far above it are no success (see `Fit.reason`). None: all
-      alike, and not known.
+    - `noise`: standard deviation of the recorded values, one number or numbers by name (also one
+      for each sample), in their units, or a list of these for several recordings. It weighs
+      quantities of different units and precision against each other; only ratios matter for the
+      estimates and their covariance, unless there are priors. Residuals far above it are no success
+      (see `Fit.reason`). None: all alike, and not known.
     - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
       stretch that depends on its stiffness); the machine's default state if not given.
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
@@ -69,12 +76,21 @@ def identify(
       machine's.
     - `method`: "levenberg-marquardt", with Jacobians by forward mode, or any optax optimiser, such
       as `optax.adam(0.05)`, acting on the search coordinates (logarithms for positive numbers).
+    - `starts`: so many other starts, spread evenly (a Latin hypercube by `seed`) within bounds, or
+      by a factor of ten (log) and by their size (linear) around where they are, are simulated in
+      one batch; the search begins at the best.
+    - `horizons`: fit a short piece from the beginning first, then twice as much, ... and in the
+      last of so many searches everything: for long motions and bad starts.
+    - `segments`: cut recordings into so many pieces that start from states of their own, and close
+      the gaps between them step by step (multiple shooting), before the whole is fitted: for long,
+      unstable or chaotic motions. For machines without constraints.
     - `max_steps`, `tolerance`: at most so many iterations; stop when parameters, relatively, and
       misfit change by less.
     - `check_step`: repeat the run at the optimum with half the step and see how far this would move
       the estimates (`Fit.step_shift`); where residuals are not noise also with the machine's
       default method at the sampling interval and with recorded inputs read differently, to see
       whether that is their size (`Fit.numerics`).
+    - `progress`: print a line for each iteration.
 
     Warns if the search did not converge, if parameters cannot be told apart, if the time step
     biases the estimates by more than half a standard error, or if residuals are not noise: smooth
@@ -87,7 +103,9 @@ def identify(
     given = isinstance(recordings, Sequence) and len(recordings) > 0
     given = given and all(isinstance(r, Recording) for r in recordings)
     require(given, "recording", type(recording).__name__, "a Recording, or a list of them")
-    require_whole("max_steps", max_steps, 1)
+    counts = {"starts": starts, "horizons": horizons, "segments": segments, "max_steps": max_steps}
+    for name, count in counts.items():
+        require_whole(name, count, 1)
     require_number("tolerance", tolerance)
     if t0 is not None:
         require_number("t0", t0, positive=False)
@@ -102,29 +120,13 @@ def identify(
     settings = {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0}
     experiments = _experiments(system, settings, formulation, len(recordings))
     experiments = [_with_start(e, parameters) for e in experiments]
-    found = collect(parameters, experiments)
-    require(
-        noise is not None or not any(found.priors),
-        "noise",
-        noise,
-        "the standard deviation of the recorded values: without it nobody knows what priors weigh",
-    )
-    forward = lm or found.size <= FORWARD_LIMIT
-    whole = any(e.integrator is not None and e.integrator.whole_runs for e in experiments)
-    problem = Problem(
-        tuple(
-            Trial(e, r, grid(r.t, e.dt, _begin(system, e, t0), e.system.default_dt), levels)
-            for e, r, levels in zip(
-                experiments, recordings, _noises(noise, recordings), strict=True
-            )
-        ),
-        found,
-        noise is not None,
-        # a method with its own time loop has a mode for forward derivatives; ours needs none
-        "forward" if whole and forward else "scan" if forward else "checkpointed",
-    )
-    problem.check()
-    fit = _solve(problem, None if lm else method, max_steps, tolerance)
+    times = [_begin(system, e, t0) for e in experiments]
+    problem = problem_of(experiments, recordings, parameters, noise=noise, times=times, lm=lm)
+    options = {"max_steps": max_steps, "tolerance": tolerance, "progress": progress}
+    y0 = approach(problem, starts, horizons, segments, seed, options)
+    if horizons > 1:  # the program that has fitted parts fits the whole
+        problem = dataclasses.replace(problem, horizon=jnp.asarray(1.0))
+    fit = _solve(problem, y0, None if lm else method, **options)
     if check_step:
         change, shift = _step_shift(refined(problem), problem, fit)
         fit = eqx.tree_at(lambda f: f.step_shift, fit, shift)
@@ -137,6 +139,34 @@ def identify(
 
 
 _is_empty = lambda x: isinstance(x, dict) and not x
+
+
+def problem_of(
+    experiments, recordings, parameters, *, noise=None, times=None, lm: bool = True
+) -> Problem:
+    """What is to be solved: experiments that have an integrator, one for each recording, which
+    begin at `times` [s]; by default those of the experiments."""
+    found = collect(parameters, experiments)
+    require(
+        noise is not None or not any(found.priors),
+        "noise",
+        noise,
+        "the standard deviation of the recorded values: without it nobody knows what priors weigh",
+    )
+    forward = lm or found.size <= FORWARD_LIMIT
+    whole = any(e.integrator is not None and e.integrator.whole_runs for e in experiments)
+    times = [e.t0 for e in experiments] if times is None else times
+    trials = [
+        Trial(e, r, grid(r.t, e.dt, begin, e.system.default_dt), levels)
+        for e, r, begin, levels in zip(
+            experiments, recordings, times, _noises(noise, recordings), strict=True
+        )
+    ]
+    # a method with its own time loop has a mode for forward derivatives; ours needs none
+    adjoint = "forward" if whole and forward else "scan" if forward else "checkpointed"
+    problem = Problem(tuple(trials), found, noise is not None, adjoint)
+    problem.check()
+    return problem
 
 
 def _experiments(system, settings: dict[str, Any], formulation, count: int) -> list[Experiment]:
@@ -185,9 +215,7 @@ def _noises(noise, recordings: Sequence[Recording]) -> list[dict[str, Any]]:
 
 
 @eqx.filter_jit
-def _solve(problem: Problem, optimiser, max_steps: int, tolerance: float) -> Fit:
-    options = {"max_steps": max_steps, "tolerance": tolerance}
-    y0 = problem.parameters.origin
+def _solve(problem: Problem, y0, optimiser, **options) -> Fit:
     if optimiser is None:
         search = levenberg_marquardt(problem, y0, **options)
     else:

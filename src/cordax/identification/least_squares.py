@@ -6,7 +6,8 @@ import optimistix as optx
 from jax.lax import stop_gradient
 
 from .problem import Problem
-from .stopping import CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, Search
+from .shooting import Shooting
+from .stopping import CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, Search, report
 
 
 class _Damping(optx.ClassicalTrustRegion):
@@ -40,7 +41,9 @@ class _LevenbergMarquardt(optx.LevenbergMarquardt):
         return done | (negligible & ~state.first_step), result
 
 
-def levenberg_marquardt(problem: Problem, y0, *, max_steps: int, tolerance: float) -> Search:
+def levenberg_marquardt(
+    problem: Problem | Shooting, y0, *, max_steps: int, tolerance: float, progress: bool = False
+) -> Search:
     """Minimise the sum of squared residuals from `y0`, shape (p,)."""
 
     def residuals(y, problem):
@@ -48,6 +51,8 @@ def levenberg_marquardt(problem: Problem, y0, *, max_steps: int, tolerance: floa
         # constant linear map: linearising the time loop itself would store every step.
         at = stop_gradient(y)
         J, (r, trajectories) = problem.jacobian(at)
+        if progress:
+            report(problem, r, at)
         return r + J @ (y - at), (r, J, trajectories)
 
     found = optx.least_squares(

@@ -89,13 +89,15 @@ class Problem(eqx.Module):
     """Recorded values against simulations with unknown numbers.
 
     Residuals are (recorded - simulated)/noise, flat, recording after recording, then those of
-    priors, shape (n,); zero where a value is missing.
+    priors, shape (n,); zero where a value is missing, and after the share `horizon` of the recorded
+    time.
     """
 
     trials: tuple[Trial, ...]
     parameters: ParameterSet
     noise_given: bool = eqx.field(static=True)
     adjoint: str = eqx.field(static=True)
+    horizon: Float[Array, ""] | None = None
 
     def experiments(self, y) -> tuple[Experiment, ...]:
         """With the numbers at search coordinates `y`, shape (p,)."""
@@ -131,14 +133,36 @@ class Problem(eqx.Module):
     def weighed(self, y, differences) -> Float[Array, " n"]:
         """Differences over noise and those from priors over their deviations, flat."""
         pairs = zip(self.trials, differences, strict=True)
-        return jnp.concatenate([*(t.weighed(d) for t, d in pairs), self.parameters.surprise(y)])
+        rows = [self._near(t) * t.weighed(d) for t, d in pairs]
+        return jnp.concatenate([*rows, self.parameters.surprise(y)])
+
+    def _near(self, trial: Trial):
+        """Whether each row of a recording lies within the horizon."""
+        if self.horizon is None:
+            return 1.0
+        near = jnp.asarray(trial.recording.t) <= self._end(trial)
+        values = trial.recording.values.values()
+        return jnp.concatenate([jnp.repeat(near, x.size // x.shape[0]) for x in values])
+
+    def _end(self, trial: Trial):
+        """The horizon as a time [s]."""
+        t0, last = trial.grid.t0, trial.recording.t[-1]
+        return t0 + self.horizon * (last - t0) * (1.0 + 1e-9)
+
+    def _succeeded(self, trajectories):
+        """Whether all simulations reach the horizon."""
+        if self.horizon is None:
+            return jnp.all(jnp.stack([run.succeeded for run in trajectories]))
+        pairs = zip(self.trials, trajectories, strict=True)
+        late = [run.succeeded | (run.failure_time > self._end(trial)) for trial, run in pairs]
+        return jnp.all(jnp.stack(late))
 
     def residuals(self, y) -> tuple[Float[Array, " n"], tuple[Trajectory, ...]]:
         """Residuals and the trajectories they come from. They are infinite if a run failed, so that
         no method accepts such a point."""
         trajectories = self.run(y)
         r = self.weighed(y, self.differences(y, trajectories))
-        return jnp.where(_succeeded(trajectories), r, jnp.inf), trajectories
+        return jnp.where(self._succeeded(trajectories), r, jnp.inf), trajectories
 
     def jacobian(self, y) -> tuple[Float[Array, "n p"], tuple[Float[Array, " n"], tuple]]:
         """d(residuals)/dy by forward mode: all parameters ride along in one run, which is not
@@ -149,7 +173,7 @@ class Problem(eqx.Module):
             return r, (r, trajectories)
 
         J, (r, trajectories) = jax.jacfwd(f, has_aux=True)(y)
-        return jnp.where(_succeeded(trajectories), J, 0.0), (r, trajectories)
+        return jnp.where(self._succeeded(trajectories), J, 0.0), (r, trajectories)
 
     def changed(self, how: Callable[[Trial], tuple[Experiment, Grid]]) -> "Problem":
         """The same with other experiments and grids of each recording."""
@@ -189,10 +213,6 @@ class Problem(eqx.Module):
         return known_before + sum(jnp.sum(~jnp.isnan(x)) for x in values)  # pyright: ignore
 
 
-def _succeeded(trajectories):
-    return jnp.all(jnp.stack([run.succeeded for run in trajectories]))
-
-
 def _alike(trials: tuple[Trial, ...]) -> list[list[int]]:
     """Recordings that one compiled program simulates together: they differ by numbers alone."""
     groups: list[tuple[Any, list[int]]] = []
@@ -216,8 +236,8 @@ def _equal(a, b) -> bool:
 
 
 def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
-    """The standard deviation of each recorded quantity from one number, numbers by name, or
-    None."""
+    """The standard deviation of each recorded quantity from one number, numbers by name (one, one
+    for each component, or one for each sample), or None."""
     if noise is None:
         noise = 1.0
     if not isinstance(noise, dict):
@@ -227,7 +247,8 @@ def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
     levels = {}
     for name in recording.names:
         x = as_float_array(noise[name], f"noise[{name!r}]")
-        require_shape(f"noise[{name!r}]", x, (), recording.values[name].shape[1:])
+        shape = recording.values[name].shape
+        require_shape(f"noise[{name!r}]", x, (), shape[1:], shape)
         if (known := known_values(x)) is not None:
             ok = bool(np.all(np.isfinite(known) & (known > 0)))
             require(ok, f"noise[{name!r}]", x, "a finite standard deviation > 0")

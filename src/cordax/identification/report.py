@@ -1,6 +1,9 @@
 """What a fit found, and how far it can be trusted."""
 
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -8,12 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .._checks import require, require_known
+from .._checks import require, require_known, require_whole
 from ..experiment import Experiment
 from ..mechanics import System
 from ..parameters import ParameterSet
-from ..recording import Recording
+from ..recording import Recording, observe
+from ..simulate import simulate
 from ..trajectory import Trajectory
+from . import fit_file
+from .advice import what_would_tell
+from .intervals import bootstrap, profile_ends
 from .problem import Problem, Trial
 from .sentences import sentences
 from .stopping import CONVERGED, SENTENCES, START_FAILED
@@ -83,6 +90,11 @@ class Fit(eqx.Module):
         return self._only("recording", "trials", self.trials).recording
 
     @property
+    def noise(self) -> dict[str, Float[Array, "..."]]:
+        """As given, by name."""
+        return self._only("noise", "trials", self.trials).noise
+
+    @property
     def trajectory(self) -> Trajectory:
         """The simulation with the fitted numbers."""
         return self._only("trajectory", "trajectories", self.trajectories)
@@ -145,23 +157,101 @@ class Fit(eqx.Module):
         e = self.standard_errors
         return self.covariance / (e[..., :, None] * e[..., None, :])
 
-    def interval(self, level: float = 0.95) -> Float[Array, "p 2"]:
-        """Confidence intervals in natural units, shape (p, 2), by Student's t in the search
-        coordinates: those of a logarithm stay positive."""
+    def interval(
+        self,
+        level: float = 0.95,
+        method: Literal["linear", "profile", "bootstrap"] = "linear",
+        *,
+        draws: int = 200,
+        seed: int = 0,
+    ) -> Float[Array, "p 2"]:
+        """Confidence intervals in natural units, shape (p, 2).
+
+        "linear": by Student's t in the search coordinates: those of a logarithm stay positive.
+        "profile": as far as a number can go while the others make up for it (infinite where nothing
+        holds it within four times the linear reach). "bootstrap": how far estimates scatter over
+        `draws` fits of residuals dealt anew by `seed`. The last two repeat fits, in batches."""
         require(0.0 < level < 1.0, "level", level, "a probability between 0 and 1")
+        require_known("method", method, ("linear", "profile", "bootstrap"))
+        values = lambda parameters, y: parameters.values(y)
+        for _ in range(self.y.ndim - 1):
+            values = jax.vmap(values)
+        if method == "linear":
+            error = jnp.sqrt(jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1))
+            reach = jnp.asarray(self._quantile(level))[..., None] * error
+            ends = [values(self.parameters, self.y + sign * reach) for sign in (-1.0, 1.0)]
+            return jnp.stack(ends, axis=-1)
+        require(self.y.ndim == 1, "interval", "a batch of fits", "one fit for this method")
+        if method == "profile":
+            ends = self.y[:, None] + profile_ends(self, float(self._quantile(level)))
+        else:
+            require_whole("draws", draws, 2)
+            tails = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+            ends = np.quantile(bootstrap(self, draws, seed), tails, axis=0).T
+        return jax.vmap(self.parameters.values, in_axes=1, out_axes=1)(jnp.asarray(ends))
+
+    def _quantile(self, level: float):
+        """Of Student's distribution."""
         from scipy.stats import t as student
 
         found, p = self.about.colour, self.y.shape[-1]
         few = np.floor(np.asarray(found.independent)) - p  # correlated errors count for few
         freedom = np.where(np.asarray(found.white), np.asarray(self.freedom), few)
-        quantile = student.ppf(0.5 + 0.5 * level, np.maximum(freedom, 1))
-        error = jnp.sqrt(jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1))
-        reach = jnp.asarray(quantile)[..., None] * error
-        values = lambda parameters, y: parameters.values(y)
-        for _ in range(self.y.ndim - 1):
-            values = jax.vmap(values)
-        ends = [values(self.parameters, self.y + sign * reach) for sign in (-1.0, 1.0)]
-        return jnp.stack(ends, axis=-1)
+        return student.ppf(0.5 + 0.5 * level, np.maximum(freedom, 1))
+
+    def predict(
+        self,
+        experiment: Experiment | None = None,
+        names: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        recording: int = 0,
+    ) -> tuple[Trajectory, dict[str, Float[Array, "2 k ..."]]]:
+        """Simulate with the fitted numbers, and how far the simulation may be off because these
+        are uncertain: a trajectory, and by name the lower and upper ends of bands, shape (2, k,
+        ...), linearised.
+
+        - `experiment`: what to simulate, such as the same machine with other inputs; that of the
+          recording by default. The fitted numbers are put into it.
+        - `names`: which quantities; those that were recorded by default.
+        - `recording`: whose own numbers are taken, where there are several."""
+        require(self.y.ndim == 1, "predict", "a batch of fits", "one fit")
+        trial = self.trials[recording]
+        if experiment is None:
+            grid = trial.grid
+            experiment = trial.experiment.replace(
+                dt=grid.dt, duration=grid.steps * grid.dt, t0=grid.t0, save_every=grid.save_every
+            )
+        names = trial.recording.names if names is None else tuple(names)
+        run, slopes = _predicted(self.parameters, experiment, self.y, names, recording)
+        quantile, bands = float(self._quantile(level)), {}
+        for name in names:
+            middle, J = observe(run, name), slopes[name]
+            spread = jnp.sqrt(jnp.einsum("...i,ij,...j->...", J, self.about.covariance, J))
+            bands[name] = jnp.stack([middle - quantile * spread, middle + quantile * spread])
+        return run, bands
+
+    def plot(self, recording: int = 0):
+        """A figure of what was recorded and the fitted simulation: `plot.plot_fit`."""
+        from ..plot import plot_fit
+
+        return plot_fit(self, recording)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fit to `path` (NumPy `.npz`, added if missing); returns the path. The file
+        appears complete or not at all. Functions, such as a start that depends on the machine, do
+        not go with it: give the experiments again when loading."""
+        require(self.y.ndim == 1, "save", "a batch of fits", "one fit")
+        return fit_file.write(path, self, _NUMBERS)
+
+    @staticmethod
+    def load(
+        path: str | Path, experiment: Experiment | Sequence[Experiment] | None = None
+    ) -> "Fit":
+        """Read what `save` wrote. `experiment`: as given to `identify`, or a list of them, where
+        the file could not hold them. Nothing in the file is executed."""
+        several = [experiment] if isinstance(experiment, Experiment) else experiment
+        return Fit(**fit_file.read(path, several))
 
     @property
     def succeeded(self):
@@ -192,9 +282,35 @@ class Fit(eqx.Module):
                 continue
             sentences.append(
                 f"the recording does not determine {' '.join(parts)}: moving the parameters "
-                "together by these amounts leaves the simulation unchanged"
+                "together by these amounts leaves what was recorded unchanged; "
+                + what_would_tell(self, direction)
             )
         return sentences
+
+    def residual_summary(self) -> str:
+        """A table of the residuals of each channel: how many, their mean and standard deviation
+        over noise, the correlation of neighbouring samples (with independent errors it is within
+        2/sqrt(n)), and over how many samples they agree."""
+        lines = [
+            f"{'channel':<24} {'samples':>8} {'mean':>9} {'deviation':>9} {'neighbours':>10} "
+            f"{'agree over':>10}"
+        ]
+        colour, used = self.about.colour, 0
+        for i, (trial, differences) in enumerate(zip(self.trials, self.differences, strict=True)):
+            r = np.asarray(trial.by_channel(trial.weighed(differences)))
+            for c, (name, seen) in enumerate(
+                zip(trial.channels, np.asarray(trial.seen).T, strict=True)
+            ):
+                x = r[seen, c]
+                place = f"{name}@{i}" if len(self.trials) > 1 else name
+                lines.append(
+                    f"{place:<24} {x.size:>8} {np.mean(x):>9.3g} {np.std(x):>9.3g} "
+                    f"{float(colour.neighbours[used + c]):>10.3f} "
+                    f"{float(colour.samples[used + c]):>10.3g}"
+                )
+            used += len(trial.channels)
+        white = "independent" if bool(colour.white) else "not independent"
+        return "\n".join([*lines, f"the residuals are {white} of each other"])
 
     def at_bounds(self) -> list[str]:
         """Names of parameters that ended at one of their bounds."""
@@ -209,14 +325,16 @@ class Fit(eqx.Module):
     def summary(self) -> str:
         """A table of estimates and what to know about them."""
         interval, errors = np.asarray(self.interval()), np.asarray(self.standard_errors)
-        width = max(len(n) for n in (*self.names, "parameter"))
+        units = self.parameters.units
+        named = [f"{n} [{u}]" if u else n for n, u in zip(self.names, units, strict=True)]
+        width = max(len(n) for n in (*named, "parameter"))
         lines = [
             f"{type(self.system).__name__}: {int(self.freedom) + len(self.names)} recorded "
-            f"numbers, {int(self.iterations)} iterations. {self.reason}",
+            f"numbers{self._of_several}, {int(self.iterations)} iterations. {self.reason}",
             f"{'parameter':<{width}}  {'start':>12}  {'estimate':>12}  {'std. error':>10}  "
             "95 % interval",
         ]
-        for i, name in enumerate(self.names):
+        for i, name in enumerate(named):
             lines.append(
                 f"{name:<{width}}  {float(self.start[i]):>12.6g}  {float(self.values[i]):>12.6g}  "
                 f"{errors[i]:>10.3g}  {interval[i, 0]:.6g} to {interval[i, 1]:.6g}"
@@ -236,6 +354,10 @@ class Fit(eqx.Module):
         lines += [f"warning: {name} ended at its bound" for name in self.at_bounds()]
         return "\n".join(lines)
 
+    @property
+    def _of_several(self) -> str:
+        return f" of {len(self.trials)} recordings" if len(self.trials) > 1 else ""
+
     def warn(self) -> None:
         """Warn of a search that did not converge, of what cannot be identified, of residuals that
         are not noise, and of a time step that biases the estimates."""
@@ -253,6 +375,22 @@ class Fit(eqx.Module):
         for complaint in complaints:
             warnings.warn(f"identify: {complaint}", stacklevel=3)
 
+
+@eqx.filter_jit
+def _predicted(parameters: ParameterSet, experiment: Experiment, y, names, recording: int):
+    def look(y):
+        run = simulate(parameters.insert(experiment, y, recording), throw=False)
+        return {name: observe(run, name) for name in names}, run
+
+    slopes, run = jax.jacfwd(look, has_aux=True)(y)
+    return run, slopes
+
+
+#: fields that hold numbers, as they go to a file
+_NUMBERS = (
+    "values", "start", "covariance", "cost", "noise_scale", "freedom", "iterations", "code",
+    "step_shift", "y",
+)  # fmt: skip
 
 #: how the search coordinate of each kind of parameter is called in sentences
 _COORDINATE = {"log": "log", "linear": "relative", "bounded": "logit"}

@@ -1,6 +1,8 @@
-"""How a search ends."""
+"""How a search goes, and how it ends."""
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..trajectory import Trajectory
@@ -36,3 +38,10 @@ class Search(eqx.Module):
     residuals: Float[Array, " n"]
     jacobian: Float[Array, "n p"]
     trajectories: tuple[Trajectory, ...]
+
+
+def report(problem, residuals, y) -> None:
+    """Print a line while the search runs."""
+    size = jnp.sqrt(jnp.mean(residuals**2))
+    values = problem.parameters.values(y[: problem.parameters.size])
+    jax.debug.print("residuals {size:.6g} of the noise at {values}", size=size, values=values)

@@ -1,0 +1,30 @@
+"""Inputs that shake a machine at several frequencies."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import require_axes, require_shape
+from .._precision import float_field
+from ..mechanics import Controller
+
+
+class Multisine(Controller):
+    """`base` (n_u,) plus sines of k frequencies: `base + sum_k amplitude_k sin(2 pi frequency_k t +
+    phase_k)`, with `frequency` [Hz] (k,), `amplitude` (n_u, k) in the units of the inputs, and
+    `phase` [rad] (n_u, k) or one for all."""
+
+    base: Float[Array, " n_u"] = float_field()
+    frequency: Float[Array, " k"] = float_field()
+    amplitude: Float[Array, "n_u k"] = float_field()
+    phase: Float[Array, "..."] = float_field(default=0.0)
+
+    def __check_init__(self):
+        require_axes("base", self.base, 1, "(n_u,)")
+        require_axes("frequency", self.frequency, 1, "(k,), one for each sine")
+        shape = (self.base.shape[0], self.frequency.shape[0])
+        require_shape("amplitude", self.amplitude, shape)
+        require_shape("phase", self.phase, (), shape)
+
+    def __call__(self, t, state, memory):
+        sines = jnp.sin(2 * jnp.pi * self.frequency * t + self.phase)
+        return self.base + jnp.sum(self.amplitude * sines, axis=1), memory

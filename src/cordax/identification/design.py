@@ -1,0 +1,244 @@
+"""Which experiment shows most: excitations by the information they give."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._checks import require, require_instance, require_whole
+from .._precision import as_float_array
+from ..experiment import Experiment
+from ..parameters import Parameter, ParameterSet, collect
+from ..recording import observe as observed
+from ..simulate import simulate
+from .approach import AT_ONCE, spread
+
+#: sharpness of the smooth largest value of a bounded quantity: above it by less than log(n)/this
+SHARPNESS = 200.0
+#: what a run that fails counts for, and what a width of the bounds beyond them does in a start
+FAILED, OUTSIDE = 1e3, 5.0
+
+
+class BestExperiment(eqx.Module):
+    """The result of `best_experiment`: the `experiment` itself; standard errors of the parameters
+    `names` in natural units, shape (p,), that a recording of it would give, `errors`, and those of
+    the experiment it began with, `before`; `iterations`, and the `reason` why the search ended."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    experiment: Experiment
+    errors: Float[np.ndarray, " p"]
+    before: Float[np.ndarray, " p"]
+    iterations: int = eqx.field(static=True)
+    reason: str = eqx.field(static=True)
+
+    def summary(self) -> str:
+        """A table of errors before and after."""
+        lines = [f"{self.iterations} iterations. {self.reason}"]
+        for name, before, after in zip(self.names, self.before, self.errors, strict=True):
+            lines.append(f"{name}: standard error {before:.3g} -> {after:.3g}")
+        return "\n".join(lines)
+
+
+class _Question(eqx.Module):
+    experiment: Experiment
+    unknown: ParameterSet
+    chosen: ParameterSet
+    noise: dict[str, Array]
+    limits: tuple[tuple[str, tuple[float, float]], ...] = eqx.field(static=True)
+
+    def sensitivity(self, c):
+        """d(observed/noise)/dy, bounded quantities over time, and whether the run succeeded."""
+        experiment = self.chosen.insert(self.experiment, c)
+
+        def look(y):
+            run = simulate(self.unknown.insert(experiment, y), throw=False)
+            rows = [(observed(run, n) / s).ravel() for n, s in self.noise.items()]
+            held = {name: observed(run, name) for name, _ in self.limits}
+            return jnp.concatenate(rows), (held, run.succeeded)
+
+        return jax.jacfwd(look, has_aux=True)(self.unknown.origin)
+
+    def covariance(self, c):
+        """Of the search coordinates, shape (p, p)."""
+        J, (held, ok) = self.sensitivity(c)
+        return jnp.linalg.inv(J.T @ J), held, ok
+
+    def merit(self, c):
+        """Mean logarithm of the standard errors, then how much room bounded quantities leave, in
+        widths of their bounds, one row for each bound of each component."""
+        covariance, held, ok = self.covariance(c)
+        errors = 0.5 * jnp.mean(jnp.log(jnp.abs(jnp.diagonal(covariance))))
+        room = []
+        for name, (low, high) in self.limits:
+            ends = [abs(x) for x in (low, high) if math.isfinite(x)]
+            scale = high - low if len(ends) == 2 else max([*ends, 1e-12])
+            x = held[name].reshape(held[name].shape[0], -1) / scale
+            most = lambda x: jax.nn.logsumexp(SHARPNESS * x, axis=0) / SHARPNESS
+            if math.isfinite(high):
+                room.append(high / scale - most(x))
+            if math.isfinite(low):
+                room.append(-most(-x) - low / scale)
+        rows = jnp.concatenate(room) if room else jnp.zeros(0)
+        return jnp.where(ok, errors, FAILED), jnp.where(ok, rows, 0.0)
+
+
+@eqx.filter_jit
+def _linearised(question: _Question, c):
+    def twice(c):
+        found = question.merit(c)
+        return found, found
+
+    return jax.jacfwd(twice, has_aux=True)(c)
+
+
+@eqx.filter_jit
+def _best_of(question: _Question, cs):
+    def score(c):
+        merit, room = question.merit(c)
+        return merit + OUTSIDE * jnp.sum(jnp.maximum(-room, 0.0))
+
+    scores = jax.lax.map(score, cs, batch_size=AT_ONCE)
+    return cs[jnp.argmin(jnp.where(jnp.isfinite(scores), scores, jnp.inf))]
+
+
+@eqx.filter_jit
+def _errors(question: _Question, c):
+    covariance, *_ = question.covariance(c)
+    slope = jax.jacfwd(question.unknown.values)(question.unknown.origin)
+    return jnp.sqrt(jnp.diagonal(slope @ covariance @ slope.T))
+
+
+def expected_errors(
+    experiment: Experiment,
+    parameters: Sequence[str | Parameter],
+    *,
+    observe: Sequence[str],
+    noise: Any,
+) -> dict[str, float]:
+    """Standard errors, in natural units by name, that fitting `parameters` to a recording of this
+    experiment would give; arguments as for `best_experiment`."""
+    question = _question(experiment, parameters, parameters, observe, noise, {})
+    errors = _errors(question, question.chosen.origin)
+    return dict(zip(question.unknown.names, map(float, errors), strict=True))
+
+
+def best_experiment(
+    experiment: Experiment,
+    parameters: Sequence[str | Parameter],
+    choose: Sequence[str | Parameter],
+    *,
+    observe: Sequence[str],
+    noise: Any,
+    limits: Mapping[str, tuple[float, float]] | None = None,
+    starts: int = 1,
+    seed: int = 0,
+    max_steps: int = 50,
+    progress: bool = False,
+) -> BestExperiment:
+    """Change an experiment so that a recording of it tells most about parameters.
+
+    **Arguments:**
+
+    - `experiment`: what would be recorded, with a duration; its machine has the numbers that are
+      expected.
+    - `parameters`: what is to be identified, as in `identify`.
+    - `choose`: numbers that may be changed, such as "control.amplitude" of a `Multisine`;
+      `bounds` of a `Parameter` hold.
+    - `observe`: what would be recorded, at every stored instant; `noise`: its standard deviation,
+      one number or numbers by name.
+    - `limits`: bounds (low, high) of quantities over the whole motion, such as {"tension": (5.0,
+      100.0)}; infinite where there is none.
+    - `starts`: so many others, spread as those of `identify` by `seed`, are tried first; the search
+      begins with the best.
+
+    The mean logarithm of the standard errors becomes as small as possible: their size in the
+    logarithms of positive parameters, by the Fisher information J^T J/noise^2 with derivatives J
+    through the simulation. Sequential quadratic programming (SciPy's SLSQP); local."""
+    from scipy.optimize import minimize
+
+    require_whole("starts", starts, 1)
+    require_whole("max_steps", max_steps, 1)
+    question = _question(experiment, parameters, choose, observe, noise, limits or {})
+    origin = question.chosen.origin
+    before = np.asarray(_errors(question, origin))
+    usable = bool(np.all(np.isfinite(before)))
+    require(usable, "experiment", f"errors {before}", "a start that runs and shows every parameter")
+    begin = np.asarray(origin)
+    if starts > 1:
+        begin = np.asarray(_best_of(question, jnp.asarray(spread(question.chosen, starts, seed))))
+    search = _Search(question, progress)
+    solution = minimize(
+        lambda c: search.at(c)[0][0],
+        begin,
+        jac=lambda c: search.at(c)[1][0],
+        constraints=[
+            {
+                "type": "ineq",
+                "fun": lambda c: search.at(c)[0][1],
+                "jac": lambda c: search.at(c)[1][1],
+            }
+        ]
+        if question.limits
+        else [],
+        method="SLSQP",
+        options={"maxiter": max_steps, "ftol": 1e-4},
+    )
+    best = search.best(np.asarray(solution.x))
+    return BestExperiment(
+        question.unknown.names,
+        question.chosen.insert(experiment, jnp.asarray(best)),
+        np.asarray(_errors(question, jnp.asarray(best))),
+        before,
+        int(solution.nit),
+        str(solution.message),
+    )
+
+
+def _question(experiment, parameters, choose, observe, noise, limits) -> _Question:
+    require_instance("experiment", experiment, Experiment)
+    require(experiment.duration is not None, "duration", None, "an experiment with a duration [s]")
+    require(len(observe) > 0, "observe", observe, "names of what would be recorded")
+    levels = noise if isinstance(noise, dict) else dict.fromkeys(observe, noise)
+    missing = sorted(set(observe) ^ set(levels))
+    require(not missing, "noise", ", ".join(missing), f"exactly {', '.join(observe)}")
+    for name, pair in limits.items():
+        ordered = len(pair) == 2 and pair[0] < pair[1]
+        require(ordered, f"limits[{name!r}]", pair, "(low, high) with low < high")
+    return _Question(
+        experiment,
+        collect(parameters, experiment),
+        collect(choose, experiment),
+        {name: as_float_array(levels[name], "noise") for name in observe},
+        tuple((name, (float(a), float(b))) for name, (a, b) in limits.items()),
+    )
+
+
+class _Search:
+    """Evaluations shared by SciPy's several functions; the best within limits is remembered."""
+
+    def __init__(self, question: _Question, progress: bool):
+        self.question, self.progress = question, progress
+        self.c, self.found = None, None
+        self.seen: list[tuple[float, np.ndarray]] = []
+
+    def at(self, c) -> Any:
+        if self.c is None or not np.array_equal(c, self.c):
+            slopes, values = _linearised(self.question, jnp.asarray(c))
+            finite = lambda x: np.nan_to_num(np.asarray(x, dtype=float))
+            self.found = tuple(map(finite, values)), tuple(map(finite, slopes))
+            self.c = np.array(c)
+            merit, room = self.found[0]
+            if np.min(room, initial=np.inf) >= -1e-6:
+                self.seen.append((float(merit), self.c))
+            if self.progress:
+                print(f"mean log error {float(merit):.4f}, room {np.min(room, initial=np.inf):.3g}")
+        return self.found
+
+    def best(self, last: np.ndarray) -> np.ndarray:
+        self.at(last)
+        return min(self.seen, key=lambda x: x[0])[1] if self.seen else last

@@ -1,0 +1,151 @@
+"""Intervals that do not take the model for linear: profile likelihood and bootstrap.
+
+Both repeat the fit many times from the optimum, in batches: with one number held where it is not
+best, to see how much the others can make up for it; and with residuals dealt anew, to see how far
+the estimates scatter.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .problem import Problem, Trial
+
+#: repeated fits of one batch
+AT_ONCE = 16
+#: damped Gauss-Newton steps of a fit that begins at the optimum of another
+STEPS = 6
+#: where a profile is looked at, in reaches of the linear interval
+OFFSETS = (0.5, 0.8, 1.0, 1.25, 1.7, 2.5, 4.0)
+
+
+def _descend(problem: Problem, y, free: Float[Array, " p"]):
+    """The best `y` with the numbers that are not `free` (0) as they are, and the misfit there."""
+
+    def look(y):
+        J, (r, _) = problem.jacobian(y)
+        return jnp.sum(r**2), J * free, r
+
+    def step(carry, _):
+        y, (cost, J, r), damping = carry
+        A = J.T @ J
+        size = jnp.diagonal(A)
+        size = jnp.where(size > 0, size, 1.0)
+        move = jnp.linalg.solve(A + jnp.diag(damping * size + (1.0 - free)), -J.T @ r)
+        there = y + free * move
+        found = look(there)
+        better = found[0] < cost
+        pick = lambda a, b: jax.tree.map(lambda a, b: jnp.where(better, a, b), a, b)
+        damping = jnp.where(better, 0.1 * damping, 10.0 * damping)
+        return (*pick((there, found), (y, (cost, J, r))), damping), None
+
+    (y, (cost, *_), _), _ = jax.lax.scan(step, (y, look(y), jnp.asarray(1e-3)), None, STEPS)
+    return y, cost
+
+
+@eqx.filter_jit
+def _profile(problem: Problem, y, slopes, offsets):
+    """Misfits with number i moved by offsets[i, j], shape (p, m)."""
+    p, m = offsets.shape
+
+    def one(index):
+        i, j = index // m, index % m
+        return _descend(problem, y + slopes[i] * offsets[i, j], 1.0 - jax.nn.one_hot(i, p))[1]
+
+    return jax.lax.map(one, jnp.arange(p * m), batch_size=AT_ONCE).reshape(p, m)
+
+
+def profile_ends(fit, quantile: float) -> Float[np.ndarray, "p 2"]:
+    """Where the profile of the misfit of each number rises to that of the quantile of Student's
+    distribution, in search coordinates less those of the optimum; infinite where it does not within
+    four times the linear reach."""
+    independent = np.diagonal(np.asarray(fit.about.independent))
+    wider = np.sqrt(np.diagonal(np.asarray(fit.about.covariance)) / independent)
+    reach = quantile * wider * np.sqrt(independent)
+    # along with the number the others move as they would in a linear model
+    C = np.asarray(fit.about.independent)
+    slopes = (C / np.diagonal(C)).T
+    sides = np.array([-x for x in OFFSETS[::-1]] + list(OFFSETS))
+    offsets = reach[:, None] * sides
+    costs = _profile(fit.problem, fit.y, jnp.asarray(slopes), jnp.asarray(offsets))
+    rise = np.maximum(np.asarray(costs) - float(fit.cost), 0.0)
+    # in units of the quantile: one at the ends of the interval, linear in a linear model
+    height = np.sqrt(rise) / float(fit.noise_scale) / (quantile * wider[:, None])
+    half = len(OFFSETS)
+    ends = np.empty((len(reach), 2))
+    for i in range(len(reach)):
+        for side, part in enumerate((slice(half - 1, None, -1), slice(half, None))):
+            h = np.concatenate([[0.0], height[i, part]])
+            x = np.concatenate([[0.0], offsets[i, part]])
+            ends[i, side] = _crossing(h, x)
+    return ends
+
+
+def _crossing(height: np.ndarray, x: np.ndarray) -> float:
+    beyond = np.flatnonzero(height >= 1.0)
+    if not beyond.size:
+        return float(np.copysign(np.inf, x[-1]))
+    k = beyond[0]
+    share = (1.0 - height[k - 1]) / (height[k] - height[k - 1])
+    return float(x[k - 1] + share * (x[k] - x[k - 1]))
+
+
+@eqx.filter_jit
+def _refits(problem: Problem, y, draws: list[list[Array]]):
+    """Estimates from other recorded values, `draws[trial][channel]` of shape (n, k, ...)."""
+    free = jnp.ones_like(y)
+
+    def one(values):
+        trials = tuple(
+            eqx.tree_at(
+                lambda t: list(t.recording.values.values()),
+                trial,
+                new,
+            )
+            for trial, new in zip(problem.trials, values, strict=True)
+        )
+        return _descend(eqx.tree_at(lambda p: p.trials, problem, trials), y, free)[0]
+
+    return jax.lax.map(one, draws, batch_size=AT_ONCE)
+
+
+def bootstrap(fit, draws: int, seed: int) -> Float[np.ndarray, "n p"]:
+    """Estimates, in search coordinates, from the simulated values plus residuals dealt anew: in
+    blocks as long as these agree, so that their correlation stays."""
+    random = np.random.default_rng(seed)
+    count, p = int(fit.freedom) + len(fit.names), len(fit.names)
+    grow = np.sqrt(count / max(count - p, 1))
+    reach = np.asarray(fit.about.colour.samples)
+    white, used, dealt = bool(fit.about.colour.white), 0, []
+    for trial, differences in zip(fit.trials, fit.differences, strict=True):
+        columns = len(trial.channels)
+        blocks = [1] * columns if white else np.ceil(reach[used : used + columns]).astype(int)
+        used += columns
+        dealt.append(_dealt(trial, differences, list(blocks), grow, draws, random))
+    return np.asarray(_refits(fit.problem, fit.y, dealt))
+
+
+def _dealt(trial: Trial, differences, blocks: list[int], grow: float, draws: int, random):
+    values = []
+    for name, recorded in trial.recording.values.items():
+        x, r = np.asarray(recorded), np.asarray(differences[name])
+        flat, shape = r.reshape(len(r), -1), (draws, *x.shape)
+        new = np.repeat((x - r).reshape(1, len(r), -1), draws, axis=0)
+        for c in range(flat.shape[1]):
+            seen = np.flatnonzero(~np.isnan(flat[:, c]))
+            block = blocks.pop(0)
+            if seen.size:
+                new[:, seen, c] += grow * _blocks(flat[seen, c], block, draws, random)
+        values.append(jnp.asarray(new.reshape(shape)))
+    return values
+
+
+def _blocks(r: np.ndarray, length: int, draws: int, random) -> np.ndarray:
+    """Residuals in blocks from anywhere, shape (draws, len(r))."""
+    n = r.size
+    length = min(length, max(n // 2, 1))
+    first = random.integers(0, n - length + 1, (draws, -(-n // length)))
+    rows = (first[:, :, None] + np.arange(length)).reshape(draws, -1)[:, :n]
+    return (r - r.mean())[rows]
