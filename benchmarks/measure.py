@@ -85,6 +85,25 @@ def recorded(module, *names: str):
     return calls, lambda: [setattr(module, name, f) for name, f in originals.items()]
 
 
+def replayed(functions: list[tuple]):
+    """Each (module, name) returns at once what it returns next: what is left is the Python around.
+    Returns what ends that."""
+    originals = [getattr(module, name) for module, name in functions]
+
+    def once(module, name, function):
+        def call(*args):
+            result = function(*args)
+            setattr(module, name, lambda *args: result)
+            return result
+
+        setattr(module, name, call)
+
+    for (module, name), function in zip(functions, originals, strict=True):
+        once(module, name, function)
+    both = list(zip(functions, originals, strict=True))
+    return lambda: [setattr(module, name, f) for (module, name), f in both]
+
+
 def compiled(function, *args):
     """A function of no arguments running `function(*args)` compiled, and trace and compile
     seconds, and how many of its loops are not compiled into one function."""
