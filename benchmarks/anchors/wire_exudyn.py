@@ -1,7 +1,8 @@
-"""The wire of `benchmarks/rod.py` in Exudyn: ANCF cables in space, generalised alpha, undamped.
+"""The wire of `benchmarks/rod.py` in Exudyn: ANCF cables in space, generalised alpha.
 
-`python wire_exudyn.py DT ...` prints a JSON list: for each step the seconds of the run and the
-height of the centre every 10 ms. For an interpreter that has Exudyn; it needs nothing of cordax."""
+`python wire_exudyn.py END DAMPING RHO DT ...` prints a JSON list: for each step the seconds of the
+run and the height of the centre every 10 ms until END [s]. DAMPING [s]: of Kelvin and Voigt, for
+all strains. For an interpreter that has Exudyn; it needs nothing of cordax."""
 
 import json
 import sys
@@ -12,7 +13,7 @@ import exudyn
 import exudyn.utilities as items
 import numpy as np
 
-LENGTH, SPAN, RADIUS, ELEMENTS, END = 2.0, 1.6, 1e-3, 16, 0.5
+LENGTH, SPAN, RADIUS, ELEMENTS = 2.0, 1.6, 1e-3, 16
 AREA, SECOND_MOMENT = np.pi * RADIUS**2, np.pi * RADIUS**4 / 4
 
 
@@ -25,7 +26,7 @@ def half_angle() -> float:
     return low
 
 
-def wire():
+def wire(damping: float):
     container = exudyn.SystemContainer()
     mbs = container.AddSystem()
     ground = mbs.AddNode(items.NodePointGround())
@@ -47,6 +48,8 @@ def wire():
             physicsMassPerLength=2700.0 * AREA,
             physicsBendingStiffness=70e9 * SECOND_MOMENT,
             physicsAxialStiffness=70e9 * AREA,
+            physicsBendingDamping=damping * 70e9 * SECOND_MOMENT,
+            physicsAxialDamping=damping * 70e9 * AREA,
         )
         body = mbs.AddMarker(items.MarkerBodyMass(bodyNumber=mbs.AddObject(cable)))
         mbs.AddLoad(items.LoadMassProportional(markerNumber=body, loadVector=[0, 0, -9.81]))
@@ -65,14 +68,14 @@ def wire():
     return container, mbs, sensor
 
 
-def run(dt: float) -> dict:
+def run(dt: float, end: float, damping: float, rho: float) -> dict:
     seconds = []
     for _ in range(3):
-        _container, mbs, sensor = wire()
+        _container, mbs, sensor = wire(damping)
         settings = exudyn.SimulationSettings()
         scheme = settings.timeIntegration
-        scheme.numberOfSteps, scheme.endTime = round(END / dt), END
-        scheme.generalizedAlpha.spectralRadius = 0.5
+        scheme.numberOfSteps, scheme.endTime = round(end / dt), end
+        scheme.generalizedAlpha.spectralRadius = rho
         scheme.newton.useModifiedNewton = True
         scheme.verboseMode = 0
         settings.solutionSettings.writeSolutionToFile = False
@@ -87,4 +90,5 @@ def run(dt: float) -> dict:
 
 if __name__ == "__main__":
     exudyn.config.suppressWarnings = True
-    print(json.dumps([run(float(dt)) for dt in sys.argv[1:]]))
+    end, damping, rho, *steps = map(float, sys.argv[1:])
+    print(json.dumps([run(dt, end, damping, rho) for dt in steps]))

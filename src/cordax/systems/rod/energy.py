@@ -65,23 +65,26 @@ def energies(P, points: Quadrature, h, H: Stiffness, rest) -> Energies:
 
 
 def gradients(at: Local, H: Stiffness, rest) -> Local:
-    """Derivatives of the energy per length by a, b, c and theta', in closed form."""
+    """Derivatives of the energy per length by a, b, c and theta', in closed form. What several
+    components need is stored: left to XLA, each of them computes it again, and its derivatives too
+    (forward mode by two parameters: 5.7 times the run without, 3.1 with)."""
     a, b, c, twist = at
-    s2 = dot(a, a)
     C = cross(a, b)
-    N, T = dot(C, C), dot(C, c)
+    s2, C, N, T = materialise((dot(a, a), C, dot(C, C), dot(C, c)))
     s, P = jnp.sqrt(s2), N + H.torsion_width**2
     i, p = 1.0 / s, 1.0 / P
     m = jnp.sqrt(N + H.bending_width**2)
     i3 = i * i * i
     tau = H.twist * (twist - T * p - rest[1])
-    by_C = (2.0 * tau * T * p * p + H.bending * (i3 * i3 - rest[2] * i3 / m)) * C - tau * p * c
-    by_s = (
+    along_C = 2.0 * tau * T * p * p + H.bending * (i3 * i3 - rest[2] * i3 / m)
+    along_a = i * (
         -H.stretch * (1.0 - s - rest[0])
         - 3.0 * H.bending * N * i3 * i3 * i
         + 3.0 * H.bending * rest[2] * m * i3 * i
     )
-    return Local(by_s * i * a + cross(b, by_C), cross(by_C, a), -tau * p * C, tau)
+    tau, along_a, along_C, along_c = materialise((tau, along_a, along_C, tau * p))
+    by_C = materialise(along_C * C - along_c * c)
+    return Local(along_a * a + cross(b, by_C), cross(by_C, a), -along_c * C, tau)
 
 
 @partial(jax.checkpoint, static_argnums=(1,), prevent_cse=False)
