@@ -54,6 +54,15 @@ class RecordedInput(Controller):
     def period(self):
         return self.interval if self.interpolation == "hold" else None
 
+    def otherwise(self):
+        t = self.start + self.interval * np.arange(self.values.shape[0])
+        ways: tuple[Literal["cubic", "linear", "hold"], ...] = ("cubic", "linear", "hold")
+        return {
+            f"inputs read as {way!r}": RecordedInput(t, self.values, way)
+            for way in ways
+            if way != self.interpolation
+        }
+
     def __call__(self, t, state, memory):
         k = self.values.shape[0]
         x = jnp.clip((t - self.start) / self.interval, 0.0, k - 1.0)

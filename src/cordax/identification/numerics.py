@@ -2,12 +2,11 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from ..control import RecordedInput
 from ..experiment import Experiment
 from ..integrators import BY_NAME
+from ..mechanics import Controller
 from .problem import Problem
 from .report import Fit
 
@@ -44,22 +43,22 @@ def _others(problem: Problem) -> dict[str, Problem]:
     others = {}
     first = problem.trials[0]
     name, grid = first.experiment.system.default_integrator, first.grid
-    if not isinstance(first.experiment.integrator, BY_NAME[name]) or grid.save_every > 1:
+    is_default = bool(eqx.tree_equal(first.experiment.integrator, BY_NAME[name]()))
+    if not is_default or grid.save_every > 1:
         others[f"{name} at {grid.coarse().dt:g} s"] = problem.changed(
             lambda trial: (trial.experiment.replace(integrator=name), trial.grid.coarse())
         )
-    for way in ("cubic", "linear", "hold"):
-        read = [_read_as(way, trial.experiment) for trial in problem.trials]
-        if any(e is not t.experiment for e, t in zip(read, problem.trials, strict=True)):
-            others[f"inputs read as {way!r}"] = problem.changed(
-                lambda trial, way=way: (_read_as(way, trial.experiment), trial.grid)
-            )
+    for words in dict.fromkeys(w for t in problem.trials for w in _read_otherwise(t.experiment)):
+
+        def read(trial, words=words):
+            experiment = trial.experiment
+            return _read_otherwise(experiment).get(words, experiment), trial.grid
+
+        others[words] = problem.changed(read)
     return others
 
 
-def _read_as(way, experiment: Experiment) -> Experiment:
+def _read_otherwise(experiment: Experiment) -> dict[str, Experiment]:
     control = experiment.control
-    if not isinstance(control, RecordedInput) or control.interpolation == way:
-        return experiment
-    t = control.start + control.interval * np.arange(len(control.values))
-    return experiment.replace(control=RecordedInput(t, control.values, way))
+    ways = control.otherwise() if isinstance(control, Controller) else {}
+    return {words: experiment.replace(control=other) for words, other in ways.items()}

@@ -34,6 +34,11 @@ class Controller(eqx.Module):
         """The memory at the start; `()` for none."""
         return ()
 
+    def otherwise(self) -> "dict[str, Controller]":
+        """By what is done otherwise: controllers that read the same numbers in another way, where
+        that is a matter of choice. Fits ask whether the choice explains their residuals."""
+        return {}
+
     def __call__(self, t, state: State, memory):
         raise NotImplementedError
 
