@@ -11,6 +11,7 @@ dropped, so that a worker stays below 2 GB."""
 import ctypes
 import gc
 import os
+import resource
 import tempfile
 from pathlib import Path
 
@@ -88,6 +89,31 @@ def _resident() -> float:
     except OSError:
         return float("inf")
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+_peaks: list[float] = []
+
+
+def _peak() -> float:
+    """Largest memory that this process has had [GB]."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["peak"] = _peak()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    if hasattr(node, "workeroutput"):
+        _peaks.append(node.workeroutput["peak"])
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How much memory workers have needed: above 2 GB each is too much."""
+    peaks = ", ".join(f"{x:.2f}" for x in _peaks or [_peak()])
+    terminalreporter.write_line(f"peak memory of each worker [GB]: {peaks}")
 
 
 def pytest_unconfigure():
