@@ -120,7 +120,7 @@ plt.show()
 # Rigid cables are constraints, their tensions signed multipliers. Every run says when a cable would
 # have to push; what comes after is unphysical. Elastic cables go slack by themselves, at the price
 # of short steps; `cordax.Unilateral()` keeps cables rigid, lets them go and catches them with an
-# impact (`cordax run cable-robot --example overturning`). A plate hung from a wider frame, struck
+# impact (`cordax run overturning`). A plate hung from a wider frame, struck
 # sideways:
 
 # %%

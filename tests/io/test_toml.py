@@ -8,7 +8,7 @@ import pytest
 
 import cordax
 from cordax.control import Pulses
-from cordax.io import EXAMPLES, example_path, read_robot
+from cordax.io import example_path, read_robot
 from cordax.systems import (
     CableRobot,
     CarriageExit,
@@ -22,6 +22,7 @@ from cordax.systems import (
     box_inertia,
 )
 
+EXAMPLES = ("suspended", "pick_and_place", "overturning", "eight_cables")
 BASE = """
 [platform]
 mass = 6.24
@@ -236,7 +237,13 @@ def test_errors_name_file_key_value_and_expectation(tmp_path, changes, message):
     path = written(tmp_path, **changes)
     with pytest.raises(ValueError) as error:
         read_robot(path)
-    assert str(error.value).startswith(f"{path}, {message}")
+    at, _, rest = str(error.value).partition(", ")
+    assert rest.startswith(message)
+    file, _, line = at.rpartition(":")
+    assert file == str(path) or at == str(path)
+    key = re.match(r"[\w.\[\]]+", message.split(" and ")[0])[0].split(".")[-1]  # pyright: ignore
+    if "got nothing" not in message and line.isdigit():  # else that of the table
+        assert key in path.read_text().splitlines()[int(line) - 1] or "neither" in message
 
 
 def test_payload_times_in_order(tmp_path):

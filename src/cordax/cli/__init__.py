@@ -15,17 +15,8 @@ class _Command(NamedTuple):
 
 #: by the words that call them
 _COMMANDS = {
-    "run neck": _Command("run", "run_neck", "simulate the tendon-driven neck; figure, film, data"),
-    "run cable-robot": _Command(
-        "run_robot", "run_robot", "simulate a cable robot: an example, or robot.toml"
-    ),
-    "run rod": _Command("run_rod", "run_rod", "simulate a rod: a wire, a cable, a thread"),
-    "run tensegrity": _Command(
-        "run_tensegrity", "run_tensegrity", "simulate a strut or a manipulator on wound cables"
-    ),
-    "run rope-robot": _Command(
-        "run_rope_robot", "run_rope_robot", "simulate a platform on ropes that sag and buckle"
-    ),
+    "run": _Command("run", "run", "simulate a machine: a shipped one, or machine.toml"),
+    "new": _Command("new", "new", "print a starting file for a machine of your own"),
     "reproduce neck": _Command(
         "reproduce", "reproduce_neck", "repeat the neck paper's experiments and judge its claims"
     ),
@@ -69,8 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"cordax {__version__}")
         return 0
-    if words[0] == "run" and len(words) > 1 and words[1].endswith(".toml"):
-        words = ["run", "cable-robot", "--robot", *words[1:]]
     for count in (2, 1):
         name = " ".join(words[:count])
         if name in _COMMANDS and len(words) >= count:
@@ -124,8 +113,6 @@ def _overview(first: str = "") -> str:
         for name, command in _COMMANDS.items()
         if name.startswith(first)
     ]
-    if "run".startswith(first):
-        lines.append(f"  cordax {'run robot.toml':22} simulate your own cable robot")
     if not first:
         lines.append(f"  cordax {'--version':22} the version")
     return "\n".join([*lines, "", "Add --help to a command for its options."])

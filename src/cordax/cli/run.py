@@ -1,151 +1,149 @@
-"""`cordax run neck`: one simulation, its summary and its files."""
+"""`cordax run`: one simulation of any machine, its summary and its files."""
 
-import math
+import json as json_module
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
+import tyro
+from tyro.conf import Positional, UseAppendAction
 
-from .._precision import as_float_array
-from ..control import ComputedTorque, RaisedCosine
-from ..reproduce.neck.setup import DURATION, amplitude
+from ..experiment import Experiment
+from ..integrators import BY_NAME
+from ..io import MachineFile, find_machine
 from ..simulate import simulate
-from ..systems import Neck
-from ..systems.neck.tendons import ElasticTendon, RigidTendon
-from ..trajectory import Trajectory
 from .made_by import made_by
 from .outputs import claim, run_files
-from .timing import timed
+from .pictures import write_film, write_pictures
+from .summary import facts
+from .timing import patient, timed
 
-#: tension of every tendon while the motors are not controlled [N]
-_PRESTRESS = 20.0
 
-
-def run_neck(
-    joints: int = 3,
-    tendons: Literal["elastic", "rigid"] = "elastic",
-    routing: Literal["single", "cumulative"] = "single",
-    dt: float = 2e-3,
-    integrator: str = "linearly_implicit_euler",
-    duration: float = DURATION,
-    control: bool = True,
-    gravity: float = 9.81,
-    stiffness: float = 1e5,
-    damping: float = 100.0,
+def run(
+    machine: Positional[str],
+    /,
+    set: Annotated[UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="KEY=VALUE")] = (),
+    duration: float | None = None,
+    dt: float | None = None,
+    integrator: str | None = None,
+    save_every: int | None = None,
     output: Path = Path("outputs"),
     figure: bool = True,
-    film: Literal["gif", "mp4", "none"] = "gif",
+    film: Literal["gif", "mp4", "html", "none"] = "gif",
+    speed: float = 1.0,
     npz: bool = True,
     csv: bool = False,
     progress: bool = False,
+    json: bool = False,
     overwrite: bool = False,
+    allow_code: bool = False,
 ) -> int:
-    """Simulate the tendon-driven neck.
+    """Simulate a machine: a shipped one by name, or yours from a file.
 
-    Prints a summary and writes neck.png, neck.gif and neck.npz to the output folder.
+    Prints a summary and writes NAME.png (the machine at several instants), NAME_motion.png (what
+    shows its motion against time), a film and the trajectory NAME.npz to the output folder.
+
+    Examples:
+        cordax run neck
+        cordax run suspended --duration 3 --film none
+        cordax run rod --set young=117e9 --set density=8960 --output outputs/copper
+        cordax new cable_robot > robot.toml && cordax run robot.toml
 
     Args:
-        joints: number of X-joints, one or more.
-        tendons: elastic tendons, or rigid ones.
-        routing: tendons on the right pass one joint each (single) or all joints below
-            (cumulative).
+        machine: an example or a kind of `cordax list`, a machine file (machine.toml), or a saved
+            trajectory (run.npz), whose machine is run again as it was driven.
+        set: another value for a key of the file, as often as needed: tendon.stiffness=2e5,
+            bodies[1].at=[0,0,1], bars.width="4 cm".
+        duration: simulated time in seconds; that of the file by default, as all that follow.
         dt: step in seconds.
         integrator: see `cordax list`.
-        duration: simulated time in seconds, a whole number of steps.
-        control: computed-torque control along a smooth motion; without it the neck is released
-            from its bent posture under constant motor torques.
-        gravity: in m/s^2; negative for a hanging neck, 0 for none.
-        stiffness: of elastic tendons in N/m.
-        damping: of elastic tendons in N s/m.
+        save_every: store every n-th step.
         output: folder for the files.
-        figure: write neck.png, the neck at five instants, and neck_motion.png, angles, tensions
-            and elongations against time.
-        film: write the film neck.gif or neck.mp4.
-        npz: write the trajectory, exactly, to neck.npz.
-        csv: write the trajectory as a table to neck.csv.
+        figure: write the figures.
+        film: write a film, or a page that plays in a browser (html).
+        speed: of the film, times real time.
+        npz: write the trajectory, exactly.
+        csv: write the trajectory as a table.
         progress: show a progress bar.
+        json: print the summary as JSON.
         overwrite: replace files that exist already.
+        allow_code: the file may name classes of yours, kind = "my_module:MyMachine": their code is
+            run.
     """
-    claim(run_files(output / "neck", figure, film, npz, csv), overwrite)
-    tendon = ElasticTendon(stiffness, damping) if tendons == "elastic" else RigidTendon()
-    neck = Neck.default(joints, tendon=tendon, routing=routing)
-    neck = eqx.tree_at(lambda n: n.gravity, neck, as_float_array(gravity))
-    controller = ComputedTorque(neck, RaisedCosine(amplitude(joints)))
-    state0 = controller.start()
-    law = controller
-    if not control:
-        tension = jnp.full(neck.n_tendons, _PRESTRESS)
-        state0 = neck.state_at(amplitude(joints), tension=tension)
-        law = -neck.motors.travel * tension
-
-    def go(bar: bool) -> Trajectory:
-        return simulate(
-            neck,
-            state0,
-            dt=dt,
-            duration=duration,
-            integrator=integrator,
-            control=law,
-            progress=bar,
-        )
-
-    run, wall_time = timed(go, duration, progress)
-    print(f"Neck: {joints} joints, {tendons} tendons, {routing} routing, gravity {gravity:g} m/s^2")
-    print(f"{integrator}, {round(duration / dt)} steps of {dt * 1e3:g} ms, {duration:g} s in all")
-    print()
-    lines = summary(run, controller if control else None)
-    for name, text in (lines | {"wall time": wall_time}).items():
-        print(f"  {name:24} {text}")
-    print()
-    made = made_by("neck", integrator, dt)
-    for path in _write(run, controller if control else None, output, figure, film, npz, csv, made):
-        print(f"wrote {path}")
-    return 0
-
-
-def summary(run: Trajectory, controller: ComputedTorque | None) -> dict[str, str]:
-    """What happened, name to text."""
-    lines: dict[str, str] = {}
-    if controller is not None:
-        error = float(np.max(np.abs(controller.tracking_error(run))))
-        lines["largest tracking error"] = f"{error:.3e} rad ({math.degrees(error):.3f} deg)"
-    lines |= run._known_system("summary").summary(run)
-    for name, first in run.warnings.items():
-        if np.isfinite(first):
-            lines["warning"] = f"{name.replace('_', ' ')} from t = {float(first):g} s"
-    return lines
-
-
-def _write(run: Trajectory, controller, output: Path, figure, film, npz, csv, made) -> list[Path]:
-    if figure or film != "none":
-        import matplotlib
-
-        matplotlib.use("Agg")  # files only: no window system needed
+    stem = output / Path(machine).stem.replace("-", "_")
+    claim(run_files(stem, figure, film, npz, csv), overwrite)
+    with patient("reading the machine"):
+        file = find_machine(machine, changes=set, code=allow_code)
+    given = {"duration": duration, "dt": dt, "save_every": save_every}
+    given = {name: x for name, x in given.items() if x is not None}
+    if integrator is not None:
+        given["integrator"] = integrator
+    experiment = file.experiment.replace(**given)
+    with patient("compiling (less the next time: programs are kept)", not progress):
+        trajectory, seconds = timed(lambda: simulate(experiment, progress=progress))
+    found = facts(trajectory, experiment, seconds)
+    if not json:
+        print(about(file, experiment))
+        print()
+        for name, text in found.items():
+            print(f"  {name:24} {text}")
+        print(flush=True)
     written: list[Path] = []
+
+    def wrote(*paths: Path) -> None:
+        written.extend(paths)
+        for path in paths if not json else ():
+            print(f"wrote {path}", flush=True)
+
     if npz:
-        written.append(run.save(output / "neck.npz"))
+        wrote(trajectory.save(_beside(stem, ".npz")))
     if csv:
         from ..io import write_csv
 
-        written.append(write_csv(output / "neck.csv", run, about=made))
+        made = made_by(file.kind, _method(experiment), step(experiment))
+        wrote(write_csv(_beside(stem, ".csv"), trajectory, about=made))
     if figure:
-        from ..plot import plot_snapshots, plot_states, save_figure
-
-        written.append(save_figure(plot_snapshots(run), output / "neck.png"))
-        system = run._known_system("figures")
-        angles = [name for name in system.coordinate_names if name.startswith("alpha")]
-        desired = None
-        if controller is not None:
-            reference = np.asarray(jax.vmap(controller.reference.position)(run.t))
-            desired = dict(zip(angles, reference.T, strict=True))
-        shown = [*angles, "tension"] + ["elongation"] * bool(np.any(np.asarray(run["elongation"])))
-        motion = plot_states(run, shown, desired=desired)
-        written.append(save_figure(motion, output / "neck_motion.png"))
+        wrote(*write_pictures(trajectory, experiment, stem))
     if film != "none":
-        from ..plot import animate
+        with patient("drawing the film"):
+            wrote(write_film(trajectory, _beside(stem, f".{film}"), file.name, speed))
+    if json:
+        said = {"machine": file.name, "kind": file.kind, "facts": found}
+        print(json_module.dumps(said | {"files": [str(p) for p in written]}, indent=2))
+    return 0
 
-        written.append(animate(run, output / f"neck.{film}"))
-    return written
+
+def about(file: MachineFile, experiment: Experiment) -> str:
+    """What is simulated, in two lines."""
+    system, dt = experiment.system, step(experiment)
+    size = f"{system.n_q} coordinates"
+    size += f", {system.n_constraints} constraints" if system.n_constraints else ""
+    size += f", {system.n_u} inputs" if system.n_u else ""
+    formulation = experiment.formulation
+    how = "" if formulation is None else f", {type(formulation).__name__}"
+    assert experiment.duration is not None
+    return (
+        f"{type(system).__name__} '{file.name}': {size}\n"
+        f"{_method(experiment)}{how}, {round(experiment.duration / dt)} steps of {dt * 1e3:g} ms, "
+        f"{experiment.duration:g} s in all"
+    )
+
+
+def step(experiment: Experiment) -> float:
+    """[s]"""
+    return experiment.system.default_dt if experiment.dt is None else experiment.dt
+
+
+def _method(experiment: Experiment) -> str:
+    """The integrator by the name that options take."""
+    method = experiment.integrator
+    if method is None:
+        return experiment.system.default_integrator
+    names = [name for name, kind in BY_NAME.items() if type(method) is kind]
+    inner = getattr(method, "inner", None)
+    if not names and inner is not None:
+        return f"{type(method).__name__.lower()} ({_method(experiment.replace(integrator=inner))})"
+    return names[0] if names else type(method).__name__
+
+
+def _beside(stem: Path, end: str) -> Path:
+    return stem.with_name(stem.name + end)

@@ -1,28 +1,59 @@
-"""How long a run takes, with and without compilation."""
+"""How long things take, and a word where that is long."""
 
+import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 import jax
 
 from ..trajectory import Trajectory
 
+#: said from here on [s]
+PATIENCE = 2.0
 
-def timed(go: Callable[[bool], Trajectory], duration: float, progress: bool):
-    """The trajectory of `go(progress)` and a line on its wall time. Runs twice, so that compilation
-    can be told from running; once with a progress bar, in whose pieces time means little."""
 
-    def clocked(bar: bool) -> tuple[Trajectory, float]:
-        start = time.perf_counter()
-        run = go(bar)
-        jax.block_until_ready(run.q)
-        return run, time.perf_counter() - start
+class Seconds(NamedTuple):
+    """What a run took, and what came before it: tracing, compiling, loading from the cache."""
 
-    run, with_compilation = clocked(progress)
-    if progress:
-        return run, f"{with_compilation:.2f} s with compilation"
-    run, seconds = clocked(False)
-    return run, (
-        f"{seconds * 1e3:.1f} ms to run ({duration / seconds:.0f} times real time), "
-        f"{max(0.0, with_compilation - seconds):.2f} s to compile or load"
-    )
+    run: float
+    compile: float
+
+
+_spent: list[tuple[str, float]] = []
+
+
+def _note(event: str, duration: float, **_) -> None:
+    if event.startswith("/jax/core/compile/"):
+        _spent.append((event, duration))
+
+
+def timed(go: Callable[[], Trajectory]) -> tuple[Trajectory, Seconds]:
+    """The trajectory of `go()`, and how long it took. What JAX reports of its compiling is told
+    from the rest."""
+    if not _spent:
+        jax.monitoring.register_event_duration_secs_listener(_note)
+    _spent.append(("begin", 0.0))
+    before = len(_spent)
+    start = time.perf_counter()
+    run = go()
+    jax.block_until_ready(run.q)
+    whole = time.perf_counter() - start
+    made = min(whole, sum(seconds for _, seconds in _spent[before:]))
+    return run, Seconds(whole - made, made)
+
+
+@contextmanager
+def patient(what: str, on: bool = True) -> Iterator[None]:
+    """Says what takes so long, on a terminal or in a log: once, after two seconds."""
+    say = lambda: print(f"... {what}", file=sys.stderr, flush=True)
+    timer = threading.Timer(PATIENCE, say)
+    timer.daemon = True
+    if on:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -6,6 +6,7 @@ from .inverse_dynamics import InverseDynamics
 from .multisine import Multisine
 from .near_rigid import NearRigidQP
 from .pid import PID
+from .programme import Programme
 from .pulses import Pulses
 from .recorded import RecordedInput
 from .references import (
@@ -41,6 +42,7 @@ __all__ = [
     "Multisine",
     "NearRigidQP",
     "NullSpaceTension",
+    "Programme",
     "Pulses",
     "Quintic",
     "RaisedCosine",

@@ -104,6 +104,19 @@ class NearRigidQP(Controller):
         u, _, solved = self.solve(t, state)
         return u, memory, code_unless(solved, Code.QP_INFEASIBLE)
 
+    @property
+    def tracking_unit(self) -> str:
+        """Of what is followed."""
+        return "rad" if self.point is None else "m"
+
+    def tracking_error(self, trajectory) -> Float[Array, "k n"]:
+        """What is followed minus the reference, of a run."""
+        if self.point is None:
+            actual = jnp.stack([trajectory[name] for name in self.followed], axis=-1)
+        else:
+            actual = jax.vmap(lambda q: self.machine.position(q, *self.point))(trajectory.q)
+        return actual - jax.vmap(self.reference.position)(trajectory.t)
+
     def solve(self, t, state: State):
         """Torques (n_u,) [N m], tension changes d (c,) [N], and whether the programme was
         solved."""

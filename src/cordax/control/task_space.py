@@ -1,6 +1,6 @@
 """Computed-torque control of a platform on cables, in the space it moves in."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -64,6 +64,8 @@ class TaskSpaceControl(Controller):
         kind = type(self.machine.drives).__name__
         turned = self.machine.drives.coordinates == ("theta",)
         require(turned, "machine", f"a machine with {kind}", "one with Winches, driven by torques")
+
+    tracking_unit: ClassVar[str] = "m"
 
     @property
     def may_fail(self):  # pyright: ignore[reportIncompatibleVariableOverride]

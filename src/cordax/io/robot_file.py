@@ -21,8 +21,8 @@ class RobotFile(NamedTuple):
 
     `inputs` (n_u,) are constant, `pulses` (k, n_u) act between `pulse_times` (k, 2) [s]; `switches`
     name what happens to the payload ("pick", "place", "drop") and when [s]. `slack`: "report" keeps
-    cables as rods and says when one would have to push; "unilateral" lets them go slack. Change a
-    setting with `_replace`."""
+    cables as rods and says when one would have to push; "unilateral" lets them go slack. `law`: a
+    controller, instead of inputs and pulses. Change a setting with `_replace`."""
 
     name: str
     robot: CableRobot
@@ -37,10 +37,13 @@ class RobotFile(NamedTuple):
     pulse_times: np.ndarray
     pulses: np.ndarray
     switches: tuple[tuple[float, str], ...]
+    law: Any = None
 
     @property
     def control(self):
-        """The constant inputs, with pulses on top where there are any."""
+        """A controller where there is one; else the constant inputs, with pulses on top."""
+        if self.law is not None:
+            return self.law
         if len(self.pulses) == 0:
             return self.inputs
         return Pulses(self.pulse_times, self.pulses, period=self.dt, base=self.inputs)

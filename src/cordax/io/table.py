@@ -1,5 +1,7 @@
 """Tables of a TOML file, read so that every mistake is named: file, key, value, expectation."""
 
+import re
+import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import require
+from .lines import lines_of
 
 _REQUIRED: Any = object()
 
@@ -16,12 +19,28 @@ _REQUIRED: Any = object()
 class Table:
     """One table. Keys are asked for by what they should be; `finish` refuses all others."""
 
-    def __init__(self, path: Path, name: str, data: dict[str, Any]):
-        self.path, self.name, self._data = path, name, data
+    def __init__(
+        self, path: Path, name: str, data: dict[str, Any], lines: dict[str, int] | None = None
+    ):
+        self.path, self.name, self._data, self._lines = path, name, data, lines or {}
         self._asked: list[str] = []
 
     def where(self, key: str) -> str:
-        return f"{self.path}, {self.name}.{key}" if self.name else f"{self.path}, {key}"
+        """File, line and key; the line of the nearest table above where there is no such key."""
+        place = self._below(key)
+        known = re.split(r"(?=[.\[])", place)
+        for count in range(len(known), 0, -1):
+            line = self._lines.get("".join(known[:count]))
+            if line is not None:
+                return f"{self.path}:{line}, {place}"
+        return f"{self.path}, {place}"
+
+    @property
+    def here(self) -> str:
+        """File, line and name of the table itself."""
+        line = self._lines.get(self.name)
+        at = f"{self.path}:{line}" if line else f"{self.path}"
+        return f"{at}, {self.name}" if self.name else at
 
     def has(self, key: str) -> bool:
         self._ask(key)
@@ -60,14 +79,44 @@ class Table:
         """The table below; an empty one where it is missing and not needed."""
         value = self._get(key, _REQUIRED if needed else {}, f"a table [{self._below(key)}]")
         require(isinstance(value, dict), self.where(key), value, f"a table [{self._below(key)}]")
-        return Table(self.path, self._below(key), value)
+        return Table(self.path, self._below(key), value, self._lines)
 
     def tables(self, key: str) -> "list[Table]":
         """The tables of an array of tables, none where it is missing."""
         value = self._get(key, [], f"tables [[{self._below(key)}]]")
         ok = isinstance(value, list) and all(isinstance(x, dict) for x in value)
         require(ok, self.where(key), value, f"tables [[{self._below(key)}]]")
-        return [Table(self.path, f"{self._below(key)}[{i}]", x) for i, x in enumerate(value)]
+        return [self.row(key, i) for i in range(len(value))]
+
+    def row(self, key: str, *index: int) -> "Table":
+        """The table at a place of a list, or of lists in it."""
+        value = self.raw(key)
+        for i in index:
+            value = value[i]
+        name = self._below(key) + "".join(f"[{i}]" for i in index)
+        return Table(self.path, name, value, self._lines)
+
+    def put(self, place: str, value: Any) -> None:
+        """Another value for the key at a place below, `tables[1].key`."""
+        keys = [int(x[1:-1]) if x[0] == "[" else x for x in re.findall(r"[^.\[\]]+|\[\d+\]", place)]
+        node: Any = self._data
+        for i, key in enumerate(keys):
+            fits = isinstance(node, list) and isinstance(key, int) and key < len(node)
+            fits = fits or (isinstance(node, dict) and isinstance(key, str))
+            require(fits, f"{self.path}, {place}", repr(key), "a key that leads somewhere")
+            if i == len(keys) - 1:
+                node[key] = value
+            else:
+                node = node.setdefault(key, {}) if isinstance(key, str) else node[key]
+
+    def needed(self, key: str, expected: str) -> None:
+        """Refuse that a key is missing."""
+        self._get(key, _REQUIRED, expected)
+
+    def raw(self, key: str) -> Any:
+        """What stands there, as it is."""
+        self._ask(key)
+        return self._data[key]
 
     def finish(self) -> None:
         """Refuse keys that nothing has asked for."""
@@ -86,7 +135,12 @@ class Table:
             text = str(error)
             if text.startswith(str(self.path)):
                 raise
-            raise ValueError(f"{self.where(key)}: {text}" if key else self.where(text)) from error
+            place, _, said = text.partition(": got ")
+            # fields of parts may say whose they are: `bars.width`
+            place = place.removeprefix(f"{self.name.split('.')[-1]}.")
+            named = not key and said and re.fullmatch(r"[\w.\[\]]+", place)
+            at = self.where(place) if named else self.where(key) if key else self.here
+            raise ValueError(f"{at}: got {said}" if named else f"{at}: {text}") from error
 
     def _below(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
@@ -104,6 +158,20 @@ class Table:
                 require(False, self.where(near), said, f"{key}: {expected}")
             require(False, self.where(key), "nothing", expected)
         return self._data.get(key, default)
+
+
+def read_toml(path: str | Path) -> Table:
+    """A file as a table. Raises `ValueError` where it is no TOML."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        return Table(path, "", tomllib.loads(text), lines_of(text))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: got bytes that are no text, expected UTF-8") from error
+    except RecursionError as error:
+        raise ValueError(f"{path}: got lists nested too deep to be read") from error
+    except ValueError as error:  # of TOML, or of integers with thousands of digits
+        raise ValueError(f"{path}: got text that is not TOML ({error})") from error
 
 
 def _array(value: Any) -> np.ndarray | None:

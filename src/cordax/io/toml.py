@@ -2,8 +2,6 @@
 
 Names of keys are those of the fields of `CableRobot` and its parts. Everything is in SI units."""
 
-import tomllib
-from importlib import resources
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -14,12 +12,10 @@ from .._checks import require
 from ..integrators import BY_NAME
 from ..mechanics import State
 from ..systems import CableRobot
+from .control import read_control
 from .robot_file import RobotFile
-from .table import Table
-from .toml_machine import read_body, read_machine, read_rotation, read_span
-
-#: shipped with cordax
-EXAMPLES = ("suspended", "pick_and_place", "overturning", "eight_cables")
+from .table import Table, read_toml
+from .toml_machine import read_body, read_parts, read_rotation, read_span
 
 _FORMULATIONS = {
     "baumgarte": (formulations.Baumgarte, ("alpha", "beta")),
@@ -30,32 +26,23 @@ _FORMULATIONS = {
 }
 
 
-def example_path(name: str) -> Path:
-    """The file of a shipped example, one of `EXAMPLES`."""
-    require(name in EXAMPLES, "example", repr(name), "one of " + ", ".join(EXAMPLES))
-    return Path(str(resources.files("cordax") / "examples" / f"{name}.toml"))
-
-
 def read_robot(path: str | Path) -> RobotFile:
     """Read a robot and its run. Raises `ValueError` naming file, key, value and expectation."""
-    path = Path(path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: got bytes that are no text, expected UTF-8") from error
-    except RecursionError as error:
-        raise ValueError(f"{path}: got lists nested too deep to be read") from error
-    except ValueError as error:  # of TOML, or of integers with thousands of digits
-        raise ValueError(f"{path}: got text that is not TOML ({error})") from error
-    top = Table(path, "", data)
-    name = top.text("name", path.stem)
-    robot, start, inputs = read_machine(top)
+    return robot_of(read_toml(path))
+
+
+def robot_of(top: Table) -> RobotFile:
+    """The robot and its run that a file describes."""
+    name = top.text("name", top.path.stem)
+    top.has("kind")
+    robot, start, inputs = read_parts(top)
     switches = ()
     if top.has("payload"):
         robot, switches = _payload(top.table("payload"), robot)
         start = _with_payload(robot, start)
     times, pulses = _pulses(top.tables("pulses"), robot)
     run = _run(top.table("run", needed=True), robot)
+    law = read_control(top, robot, run["dt"]) if top.has("control") else None
     top.finish()
     return RobotFile(
         name=name,
@@ -65,6 +52,7 @@ def read_robot(path: str | Path) -> RobotFile:
         pulse_times=times,
         pulses=pulses,
         switches=switches,
+        law=law,
         slack=top.table("cables").word("slack", ("report", "unilateral"), "report"),
         **run,
     )

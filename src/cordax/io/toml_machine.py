@@ -30,13 +30,13 @@ from .table import Table
 #: by model: what makes it, keys it needs, keys it may have
 _EXITS = {
     "point": (PointExit, (), ()),
-    "pulley": (PulleyExit, ("radius",), ()),
-    "swivel": (SwivelPulleyExit, ("radius", "pulley_inertia"), ("damping",)),
+    "pulley": (PulleyExit, ("radius",), ("axis",)),
+    "swivel": (SwivelPulleyExit, ("radius", "pulley_inertia"), ("damping", "axis")),
     "carriage": (CarriageExit, ("mass",), ("stiffness", "damping")),
 }
 
 
-def read_machine(top: Table) -> tuple[CableRobot, State, np.ndarray]:
+def read_parts(top: Table) -> tuple[CableRobot, State, np.ndarray]:
     """The robot, its start and its constant inputs (n_u,)."""
     table = top.table("platform", needed=True)
     attachments = table.numbers("attachments", (None, 3))
@@ -133,7 +133,8 @@ def _plane(angle: float, i: int, j: int) -> np.ndarray:
 
 
 def _exits(table: Table, n: int) -> Exit:
-    model = table.word("model", _EXITS)
+    old = table.has("model")  # the name of the key before it was that of all tables
+    model = table.word("model" if old else "kind", _EXITS)
     kind, needed, optional = _EXITS[model]
     points = table.numbers("points", (None, 3))
     require(
@@ -143,8 +144,9 @@ def _exits(table: Table, n: int) -> Exit:
         "one of each for every cable",
     )
     points = _moved(table, points)
-    values = {key: table.numbers(key, (), (n,)) for key in needed}
-    values |= {key: table.numbers(key, (), (n,)) for key in optional if table.has(key)}
+    shapes = lambda key: ((3,), (n, 3)) if key == "axis" else ((), (n,))
+    values = {key: table.numbers(key, *shapes(key)) for key in needed}
+    values |= {key: table.numbers(key, *shapes(key)) for key in optional if table.has(key)}
     table.finish()
     with table.naming():
         return kind(points, **values)

@@ -122,7 +122,7 @@ class CableSet(Element):
     def __init__(
         self,
         ways: Sequence[Sequence[Guide]],
-        law,
+        law: ElasticCables | StrainLaw,
         rest,
         windings=(),
         radius=None,

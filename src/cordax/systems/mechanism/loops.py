@@ -184,7 +184,9 @@ class DistanceLoop(_Pair):
         return ((jnp.sum(gap * gap) - self.length**2) / (2.0 * self.length))[None]
 
 
-def RevoluteLoop(predecessor, successor, point, successor_point, axis, successor_axis=None):
+def RevoluteLoop(
+    predecessor: str, successor: str, point, successor_point, axis, successor_axis=None
+) -> FrameLoop:
     """A hinge that closes a loop: points (3,) [m] of both bodies coincide and an `axis` (3,) of
     the predecessor is `successor_axis` (default: the same numbers) of the successor."""
     axis = as_float_array(axis)

@@ -38,12 +38,14 @@ def point_mass(mass, centre=(0.0, 0.0, 0.0)) -> Solid:
     return Solid(mass, centre)
 
 
-def cylinder(radius, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z"):
+def cylinder(radius, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z") -> Solid:
     """Solid cylinder [m] along an axis, its centre at `centre`; `density` [kg/m^3] or `mass`."""
     return tube(radius, 0.0, length, density=density, mass=mass, centre=centre, axis=axis)
 
 
-def tube(outer, inner, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z"):
+def tube(
+    outer, inner, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z"
+) -> Solid:
     """Hollow cylinder with `outer` and `inner` radius [m] along an axis."""
     outer, inner, length = (as_float_array(x) for x in (outer, inner, length))
     require_positive("outer", outer)

@@ -424,9 +424,16 @@ class SplineRod(System):
         return State(q, jnp.zeros_like(q))
 
     def default_state(self):
-        zero = jnp.zeros(self.control_points) * self.length
+        """Straight along x, from where the left end is held, or to where the right one is."""
+        angle = jnp.zeros((self.control_points, 1)) * self.length
         x = bsplines.greville(self.control_points) * self.span
-        q = self.layout.split(jnp.stack([x, zero, zero, zero]))
+        line = jnp.stack([x, 0.0 * x, 0.0 * x], axis=1)
+        zero = jnp.zeros(())
+        if self.left.point is not None:
+            line = line + self.left.point.position(zero)
+        elif self.right.point is not None and not any(self.left.holds):
+            line = line + self.right.point.position(zero) - self.length * jnp.array([1.0, 0, 0])
+        q = self.layout.split(jnp.concatenate([line, angle], axis=1).T)
         return State(q, jnp.zeros_like(q))
 
     def shape(self, P, count: int = 101) -> Float[Array, "count 3"]:

@@ -24,6 +24,7 @@ from .linearisation import RopeLinearisation, RopeSaddlePoint
 from .platform import Platform
 from .rest import settle, weight
 from .segments import Motion, Segments, motion, segments
+from .summary import summary
 
 
 class RopeRobot(System):
@@ -130,6 +131,9 @@ class RopeRobot(System):
     @property
     def overview(self):
         return ("node", "tension") if self.platform is None else ("x", "z", "angle", "tension")
+
+    def summary(self, run):
+        return super().summary(run) if self.platform is None else summary(run)
 
     @property
     def n_q(self):

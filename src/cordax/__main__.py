@@ -1,0 +1,7 @@
+"""`python -m cordax` is `cordax`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

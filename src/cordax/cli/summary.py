@@ -1,0 +1,48 @@
+"""What happened in a run, name to text."""
+
+import math
+
+import numpy as np
+
+from ..experiment import Experiment
+from ..trajectory import Trajectory
+from .timing import Seconds
+
+
+def facts(run: Trajectory, experiment: Experiment, seconds: Seconds) -> dict[str, str]:
+    """Of the machine, its controller, its constraints, and the time it took."""
+    lines: dict[str, str] = {}
+    control = experiment.inputs
+    if hasattr(control, "tracking_error"):
+        error = float(np.max(np.abs(control.tracking_error(run))))
+        unit = getattr(control, "tracking_unit", "rad")
+        degrees = f" ({math.degrees(error):.3f} deg)" if unit == "rad" else ""
+        lines["largest tracking error"] = f"{error:.3e} {unit}{degrees}"
+    lines |= run._known_system("summary").summary(run)
+    if run.events is not None:
+        lines |= _events(run)
+    if np.any(np.asarray(run.violation)):
+        lines["constraints violated"] = f"by at most {float(np.max(np.asarray(run.drift()))):.1e}"
+    for name, first in run.warnings.items():
+        if np.isfinite(first) and name != "cable_pushes":  # which the machine's summary has
+            lines["warning"] = f"{name.replace('_', ' ')} from t = {float(first):g} s"
+    duration = float(run.t[-1] - run.t[0])
+    lines["wall time"] = (
+        f"{seconds.run * 1e3:.1f} ms to run ({duration / max(seconds.run, 1e-9):.0f} times real "
+        f"time), {seconds.compile:.2f} s to compile or load"
+    )
+    return lines
+
+
+def _events(run: Trajectory, shown: int = 8) -> dict[str, str]:
+    events = run.events
+    assert events is not None
+    times, kinds = np.asarray(events.time), np.asarray(events.kind)
+    found = np.flatnonzero(np.isfinite(times))
+    lines = {"cables let go": f"{np.sum(kinds[found] < 0)} times"}
+    for number, i in enumerate(found[:shown], 1):
+        what = f"is caught, {float(events.impulse[i]):.4f} N s" if kinds[i] > 0 else "lets go"
+        lines[f"  event {number}"] = f"t = {times[i]:.5f} s: cable {int(events.row[i]) + 1} {what}"
+    if len(found) > shown:
+        lines["  and"] = f"{len(found) - shown} events more"
+    return lines

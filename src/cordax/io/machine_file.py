@@ -1,0 +1,170 @@
+"""Any machine, its start, its inputs and a run from a TOML file; docs/machine-files.md."""
+
+import tomllib
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._checks import require
+from ..control import RecordedInput
+from ..experiment import Experiment
+from ..formulations import Formulation
+from ..integrators import Integrator
+from ..mechanics import State, System
+from ..systems import CableRobot
+from ..trajectory import Trajectory
+from .build import Builder
+from .control import read_control
+from .kinds import Argument, kind_of, kinds, words
+from .start import read_start
+from .table import Table, read_toml
+from .toml import robot_of
+
+#: kinds, and the example that `cordax new KIND` begins with
+STARTING = {
+    "cable_robot": "suspended",
+    "spline_rod": "rod",
+    "single_strut": "strut",
+    "tensegrity": "strut",
+}
+
+
+class MachineFile(NamedTuple):
+    """What a file describes: a `name` for titles, its `kind`, what is simulated."""
+
+    name: str
+    kind: str
+    experiment: Experiment
+
+
+def examples() -> tuple[str, ...]:
+    """Names of the machine files that are shipped."""
+    folder = resources.files("cordax") / "examples"
+    return tuple(sorted(x.name.removesuffix(".toml") for x in folder.iterdir() if "toml" in x.name))
+
+
+def example_path(name: str) -> Path:
+    """The file of a shipped example, or of a kind of machine."""
+    known = examples()
+    word = name.lower().replace("-", "_")
+    word = STARTING.get(word, word)
+    near = get_close_matches(word, (*known, *STARTING), 1)
+    said = "one of " + ", ".join(known) + (f"; the nearest is {near[0]}" if near else "")
+    require(word in known, "example", repr(name), said)
+    return Path(str(resources.files("cordax") / "examples" / f"{word}.toml"))
+
+
+def experiment_of(what: str | Path, *, changes: Iterable[str] = (), code: bool = False):
+    """What to simulate: see `find_machine`."""
+    return find_machine(what, changes=changes, code=code).experiment
+
+
+def find_machine(
+    what: str | Path, *, changes: Iterable[str] = (), code: bool = False
+) -> MachineFile:
+    """A machine by the name of an example or of a kind, from a machine file (`.toml`), or from a
+    saved trajectory (`.npz`), which starts and is driven as it was.
+
+    `changes`: keys of the file with other values, `"tendon.stiffness=2e5"`. `code`: whether the
+    file may name classes of the user, which are imported then."""
+    path = Path(what)
+    if path.suffix == ".npz":
+        return _saved(path, tuple(changes))
+    if path.suffix != ".toml":
+        near = get_close_matches(str(what), (*examples(), *STARTING), 1)
+        said = "a .toml or .npz file, or one of " + ", ".join(examples())
+        said += f"; the nearest is {near[0]}" if near else ""
+        known = str(what).lower().replace("-", "_") in (*examples(), *STARTING)
+        require(known, "machine", repr(str(what)), said)
+        path = example_path(str(what))
+    return read_machine(path, changes=changes, code=code)
+
+
+def read_machine(
+    path: str | Path, *, changes: Iterable[str] = (), code: bool = False
+) -> MachineFile:
+    """Read a machine file. Raises `ValueError` naming file, line, key, value and expectation."""
+    top = read_toml(path)
+    for change in changes:
+        _change(top, change)
+    make, kind = _machine(top, code)
+    if make is CableRobot:
+        file = robot_of(top)
+        return MachineFile(file.name, kind, file.experiment)
+    name = top.text("name", top.path.stem)
+    run = top.table("run", needed=True)
+    control, start = top.has("control"), top.has("start")
+    machine = Builder(code=code).made(top, make)
+    require(isinstance(machine, System), top.where("kind"), type(machine).__name__, "a machine")
+    settings = _run(run, machine, code)
+    law = read_control(top, machine, settings["dt"], code) if control else None
+    state = read_start(top, machine, law) if start else None
+    with top.naming():
+        return MachineFile(name, kind, Experiment(machine, state, law, **settings))
+
+
+def _machine(top: Table, code: bool) -> tuple[Callable, str]:
+    """What makes the machine, and its kind."""
+    if not top.has("kind") and top.has("platform") and top.has("exits"):
+        return CableRobot, "cable_robot"
+    make = Builder(code=code).maker(top, (System,))
+    kind = top.text("kind")
+    return make, kind_of(kind, kinds((System,))) or kind
+
+
+def _run(table: Table, machine: System, code: bool) -> dict[str, Any]:
+    """The settings of `simulate`."""
+    dt = table.numbers("dt", (), default=machine.default_dt)
+    duration = table.numbers("duration", ())
+    for key, value in (("dt", dt), ("duration", duration)):
+        require(value > 0, table.where(key), value, "a time > 0 s")
+    stored = table.numbers("save_every", (), default=1.0)
+    whole = stored >= 1 and stored == int(stored)
+    require(whole, table.where("save_every"), stored, "a whole number >= 1")
+    build = Builder(code=code)
+    parts = {
+        key: build.value(table, key, Argument(key, (base,), 0, False, False, None))
+        for key, base in (("integrator", Integrator), ("formulation", Formulation))
+        if table.has(key)
+    }
+    more = {"t0": table.numbers("t0", ())} if table.has("t0") else {}
+    table.finish()
+    return {"dt": dt, "duration": duration, "save_every": int(stored), **parts, **more}
+
+
+def _change(top: Table, text: str) -> None:
+    """Another value for a key: `bodies[1].at=[0, 0, 1]`."""
+    path, sign, value = text.partition("=")
+    require(sign == "=" and path.strip() != "", "set", repr(text), "key=value")
+    try:
+        new = tomllib.loads(f"x = {value}")["x"]
+    except ValueError:
+        new = value.strip()  # a word without quotation marks
+    top.put(path.strip(), new)
+
+
+def _saved(path: Path, changes: tuple[str, ...]) -> MachineFile:
+    run = Trajectory.load(path)
+    known = "a trajectory saved with its machine"
+    require(run.system is not None, str(path), "a trajectory without machine", known)
+    require(run.t.ndim == 1, str(path), f"a batch of {run.t.shape[0]} runs", "one run")
+    require(not changes, "set", changes[0] if changes else "", f"nothing: {path} is no TOML file")
+    t, system = np.asarray(run.t), run.system
+    require(len(t) > 1, str(path), "a trajectory of one instant", "two or more")
+    assert system is not None
+    control = RecordedInput(t, run.u, "cubic") if system.n_u else None
+    step = float(f"{t[1] - t[0]:.12g}")
+    experiment = Experiment(
+        system,
+        State(run.q[0], run.v[0]),
+        control,
+        duration=float(f"{t[-1] - t[0]:.12g}"),
+        dt=step / max(1, round(step / system.default_dt)),
+        t0=float(t[0]),
+        save_every=max(1, round(step / system.default_dt)),
+    )
+    return MachineFile(path.stem, words(type(system).__name__), experiment)
