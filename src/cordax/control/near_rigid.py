@@ -114,7 +114,8 @@ class NearRigidQP(Controller):
         if self.point is None:
             actual = jnp.stack([trajectory[name] for name in self.followed], axis=-1)
         else:
-            actual = jax.vmap(lambda q: self.machine.position(q, *self.point))(trajectory.q)
+            body, point = self.point
+            actual = jax.vmap(lambda q: self.machine.position(q, body, point))(trajectory.q)
         return actual - jax.vmap(self.reference.position)(trajectory.t)
 
     def solve(self, t, state: State):

@@ -58,9 +58,9 @@ class _Method:
         return own.replace(parameters=list(own.parameters.values())[1:])
 
 
-def _choices(machine: System, control: Any) -> dict[str, Callable[[Any], State]]:
+def _choices(machine: System, control: Any) -> dict[str, Callable[[Any], Any]]:
     """What gives a state, by name: methods of the machine, and what works for any machine."""
-    found: dict[str, Callable[[Any], State]] = {
+    found: dict[str, Callable[[Any], Any]] = {
         "equilibrium": equilibrium,
         "nearest": lambda machine: consistent(machine, machine.default_state()),
     }

@@ -1,5 +1,6 @@
 """Tables of a TOML file, read so that every mistake is named: file, key, value, expectation."""
 
+import operator
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -105,9 +106,11 @@ class Table:
             fits = fits or (isinstance(node, dict) and isinstance(key, str))
             require(fits, f"{self.path}, {place}", repr(key), "a key that leads somewhere")
             if i == len(keys) - 1:
-                node[key] = value
+                operator.setitem(node, key, value)
             else:
-                node = node.setdefault(key, {}) if isinstance(key, str) else node[key]
+                if isinstance(node, dict):
+                    node.setdefault(key, {})
+                node = operator.getitem(node, key)
 
     def needed(self, key: str, expected: str) -> None:
         """Refuse that a key is missing."""
