@@ -1,13 +1,12 @@
 """Tables of a TOML file, read so that every mistake is named: file, key, value, expectation."""
 
-import operator
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -106,11 +105,11 @@ class Table:
             fits = fits or (isinstance(node, dict) and isinstance(key, str))
             require(fits, f"{self.path}, {place}", repr(key), "a key that leads somewhere")
             if i == len(keys) - 1:
-                operator.setitem(node, key, value)
+                cast(Any, node)[key] = value
             else:
                 if isinstance(node, dict):
                     node.setdefault(key, {})
-                node = operator.getitem(node, key)
+                node = cast(Any, node)[key]
 
     def needed(self, key: str, expected: str) -> None:
         """Refuse that a key is missing."""
