@@ -115,10 +115,11 @@ axes[1].set(xlabel="time [s]", ylabel="off the usual path [mm]")
 axes[1].legend()
 
 # %% [markdown]
-# A page to play with, and what has been claimed:
+# A page to play with, a film, and what has been claimed:
 
 # %%
 best.trajectory.to_html("outputs/no_swing.html", title="No swing left")
+best.trajectory.animate("outputs/no_swing.gif", fps=15)
 gain = abs(float(swing(usual)) / float(swing(best.trajectory)))
 kept = left["usual path"].max() / left["optimised"].max()
 tension = np.asarray(best.trajectory["tension"])

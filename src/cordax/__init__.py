@@ -14,6 +14,7 @@ from ._xla import hoisting_active as hoisting_active  # noqa: E402
 from .batch import simulate_batch as simulate_batch  # noqa: E402
 from .check_machine import check_machine as check_machine  # noqa: E402
 from .consistency import consistent as consistent  # noqa: E402
+from .environment import Environment as Environment  # noqa: E402
 from .experiment import Experiment as Experiment  # noqa: E402
 from .formulations import Baumgarte as Baumgarte  # noqa: E402
 from .formulations import Dynamics as Dynamics  # noqa: E402

@@ -38,18 +38,24 @@ def same(folder, here):
 
 
 def test_killed_at_any_moment_it_goes_on(here, tmp_path):
+    """Killed as soon as one more shard is there than before, and at moments in between."""
     kept: dict[str, int] = {}
-    for shards in (1, 3):  # killed as soon as so many are there
+    random = np.random.default_rng(0)
+    finished = lambda: {p.name: p.stat().st_mtime_ns for p in tmp_path.glob("shard-*.npz")}
+    for _ in range(4):
         process = start(tmp_path)
-        while len(list(tmp_path.glob("shard-*.npz"))) < shards and process.poll() is None:
+        while len(finished()) <= len(kept) and process.poll() is None:
             time.sleep(0.001)
+        time.sleep(0.02 * random.random())  # while the next one is computed or written
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        now = {p.name: p.stat().st_mtime_ns for p in tmp_path.glob("shard-*.npz")}
+        now = finished()
         assert {name: now[name] for name in kept} == kept  # nothing was computed twice
+        half = Sweep.load(tmp_path)  # and whatever is there can be read
+        assert half.finished.sum() == 4 * len(now)
         kept = now
     assert start(tmp_path).communicate()[0].split() == ["1", "1"]
-    now = {p.name: p.stat().st_mtime_ns for p in tmp_path.glob("shard-*.npz")}
+    now = finished()
     assert {name: now[name] for name in kept} == kept
     assert not list(tmp_path.glob(".*part*"))
     same(tmp_path, here)

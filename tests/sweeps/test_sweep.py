@@ -120,6 +120,19 @@ def test_executors_find_the_same(whole, tmp_path):
     assert len(list(tmp_path.glob("shard-*.npz"))) == 2
 
 
+def test_dask_on_this_machine_finds_the_same(whole, tmp_path):
+    """Through the executor of its client, as on a cluster, with a scheduler and a worker of their
+    own on loopback."""
+    distributed = pytest.importorskip("distributed")
+    quiet = {"dashboard_address": None, "silence_logs": 50, "local_directory": tmp_path / "dask"}
+    with distributed.LocalCluster(1, threads_per_worker=1, host="127.0.0.1", **quiet) as cluster:
+        with distributed.Client(cluster) as client:
+            options = {"shard": 4, "chunk": 2, "executor": client.get_executor()}
+            found = cordax.sweep(BASE, TABLE, MEASURES, folder=tmp_path / "sweep", **options)
+    np.testing.assert_allclose(found.measures["final x"], whole.measures["final x"], atol=1e-13)
+    assert found.succeeded.all() and len(list((tmp_path / "sweep").glob("shard-*.npz"))) == 2
+
+
 def test_tables():
     assert TABLE["mass"].tolist() == [1.0, 2.0] * 3
     name, values = variation("tendon.stiffness=1e4:1e6:3:log")
