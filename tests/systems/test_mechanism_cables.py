@@ -1,5 +1,6 @@
 """Cables as parts: paths against closed formulas, capstan friction, and the suspended robot."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from cordax.mechanics.exits import PulleyExit
 from cordax.systems import mechanism as parts
 from cordax.systems.cable_robot import CableRobot, NaturalBody
 
-WORLD = parts.Frame(jnp.eye(3), jnp.zeros(3))
+STILL = jnp.tile(jnp.eye(3), (4, 1, 1)), jnp.zeros((4, 3))  # four bodies
 
 
 def test_belt_round_two_pulleys():
@@ -26,7 +27,7 @@ def test_belt_round_two_pulleys():
         parts.Eyelet("world", (-D + 3.0, r2 if clockwise else -r2, 0)),
     )
     for clockwise in (False, True):
-        state = parts.Route(guides(clockwise)).at([WORLD] * 4)
+        state = parts.Route(guides(clockwise)).at(*STILL)
         delta = r1 + r2 if clockwise else r1 - r2
         straight = np.sqrt(D**2 - delta**2)
         lean = np.arcsin(delta / D)
@@ -37,7 +38,7 @@ def test_belt_round_two_pulleys():
         total = 5.0 + straight + r1 * wrap1 + r2 * wrap2
         np.testing.assert_allclose(jnp.sum(state.parts), total, rtol=1e-12)
         # as drawn: arcs of eight chords
-        line = np.asarray(parts.Route(guides(clockwise)).line([WORLD] * 4))
+        line = np.asarray(parts.Route(guides(clockwise)).line(*STILL))
         chords = 16 * (r1 * np.sin(wrap1 / 16) + r2 * np.sin(wrap2 / 16))
         drawn = np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
         np.testing.assert_allclose(drawn, 5.0 + straight + chords, rtol=1e-12)
@@ -58,13 +59,17 @@ def hoist(mu, angle_turns, slip_width=1e-3):
     return parts.Mechanism([load, drum], elements=[cables])
 
 
+@eqx.filter_jit
+def tensions(machine, q, v):
+    """Of the segments of the first cable."""
+    return machine.elements[0].state(machine.instant(0.0, q, v)).tension[0]
+
+
 @pytest.mark.parametrize(("turns", "ratio"), [(0, 2.5663323952), (1, 16.9020242), (2, 111.3177785)])
 def test_capstan_ratio(turns, ratio):
     """Sliding well above the width, tensions differ by exp(0.3 theta): half a turn and more."""
     machine = hoist(0.3, turns)
-    q = jnp.array([-0.1, 0.0])
-    at = machine.instant(0.0, q, jnp.array([-0.5, 0.0]))
-    tension = np.array(machine.elements[0].state(at).tension[0])
+    tension = np.array(tensions(machine, jnp.array([-0.1, 0.0]), jnp.array([-0.5, 0.0])))
     # the load pulls the cable towards itself: the tension is larger on its side
     theta = np.pi + 2 * np.pi * turns
     np.testing.assert_allclose(tension[1] / tension[0], np.exp(0.3 * theta), rtol=1e-9)
@@ -75,9 +80,7 @@ def test_stick_holds_what_friction_can_carry():
     """At speeds below the width tensions differ by the share of exp(mu theta) that the load
     needs."""
     machine = hoist(0.6, 0)
-    rest = jnp.array([0.0, 0.0])
-    at = machine.instant(0.0, rest, jnp.array([-1e-4, 0.0]))
-    tension = np.array(machine.elements[0].state(at).tension[0])
+    tension = np.array(tensions(machine, jnp.zeros(2), jnp.array([-1e-4, 0.0])))
     share = np.log(tension[1] / tension[0]) / (0.6 * np.pi)
     # half of the stretch lies before the pulley: it slides with half of the speed, 5e-5 m/s
     np.testing.assert_allclose(share, np.tanh(0.05), rtol=1e-6)

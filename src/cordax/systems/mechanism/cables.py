@@ -19,7 +19,7 @@ from ...math.materialise import materialise
 from ...mechanics.cables import ElasticCables
 from ...mechanics.motion import Reference, as_reference
 from .elements import Effort, Element, Instant, as_names, spread
-from .loops import NAMELESS, Loop, by_twists, frames, rates, with_ground
+from .loops import NAMELESS, Loop, by_twists, rates, with_ground
 from .routes import Guide, Route
 from .tree import Tree
 
@@ -58,7 +58,8 @@ class RigidCable(Loop):
 
     def residual(self, t, frames, y):
         given = self.rest.position(t) + jnp.sum(self.radius * y)
-        return (jnp.sum(Route(self.guides).at(frames).parts) - given)[None]
+        R, p = (jnp.stack(x) for x in zip(*frames, strict=True))
+        return (jnp.sum(Route(self.guides).at(R, p).parts) - given)[None]
 
 
 class StrainLaw(eqx.Module):
@@ -83,15 +84,13 @@ class StrainLaw(eqx.Module):
 
 
 class CableSetState(NamedTuple):
-    """Of n cables with k segments: `stretch` (n,) and `free` straight length (n,) [m] with rates,
-    `tension` (n, k) [N] of the segments, and derivatives of the segment lengths by twists of the
-    bodies (n, k, b, 6)."""
+    """Of n cables with k segments: `stretch` (n,) [m] with its rate [m/s], `free` straight length
+    (n,) [m], and `tension` (n, k) [N] of the segments."""
 
     stretch: Float[Array, " n"]
     stretch_rate: Float[Array, " n"]
     free: Float[Array, " n"]
     tension: Float[Array, "n k"]
-    gradient: Float[Array, "n k b 6"]
 
 
 class CableSet(Element):
@@ -174,7 +173,7 @@ class CableSet(Element):
         """Of the ways, from end to end [m]."""
         bodies, _, _ = self._indices(at.tree)
         R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
-        whole = lambda route, R, p: jnp.sum(route.at(frames(R, p)).parts)
+        whole = lambda route, R, p: jnp.sum(route.at(R, p).parts)
         return jax.vmap(whole)(self.routes, R[bodies], p[bodies])
 
     def state(self, at: Instant) -> CableSetState:
@@ -186,13 +185,9 @@ class CableSet(Element):
         t, one = jnp.asarray(at.t, dtype), jnp.ones((), dtype)
 
         def of_one(route, R, p, V):
-            whole = lambda R, p: jnp.concatenate(route.at(frames(R, p)))
-            lengths = lambda R, p: route.at(frames(R, p)).parts
-            return (*rates(whole, R, p, V), by_twists(lengths, R, p))
+            return rates(lambda R, p: jnp.concatenate(route.at(R, p)), R, p, V)
 
-        values, speeds, gradient = materialise(
-            jax.vmap(of_one)(self.routes, R[bodies], p[bodies], V[bodies])
-        )
+        values, speeds = materialise(jax.vmap(of_one)(self.routes, R[bodies], p[bodies], V[bodies]))
         k = len(self.routes.guides) - 1
         parts, straight, wrap = values[:, :k], values[:, k : 2 * k], values[:, 2 * k :]
         rest, rest_rate = jax.jvp(self.rest.position, (t,), (one,))
@@ -219,13 +214,16 @@ class CableSet(Element):
             factor = jnp.exp(jnp.concatenate([jnp.zeros_like(mean)[:, None], growth], axis=1))
             tension = mean[:, None] * factor * free[:, None]
             tension = tension / jnp.sum(straight * factor, axis=1, keepdims=True)
-        return CableSetState(stretch, stretch_rate, free, tension, gradient)
+        return CableSetState(stretch, stretch_rate, free, tension)
 
     def effort(self, at, u):
         bodies, _, v_rows = self._indices(at.tree)
-        cable = self.state(at)
+        tension = materialise(self.state(at).tension)
+        R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
         # each segment pulls along itself on both of its ends
-        pull = -jnp.sum(cable.tension[:, :, None, None] * cable.gradient, axis=1)
+        pull = -jax.vmap(lambda route, *at: by_twists(lambda R, p: route.at(R, p).parts, *at))(
+            self.routes, R[bodies], p[bodies], tension
+        )
         n = at.tree.n_bodies
         onto = jnp.asarray(np.eye(n + 1)[bodies.reshape(-1)][:, :n], at.q.dtype)
         wrenches = jnp.sum(onto[:, :, None] * pull.reshape(-1, 6)[:, None, :], axis=0)
@@ -233,7 +231,7 @@ class CableSet(Element):
         if v_rows.shape[1]:
             # a drum feels the segment next to it: the first one, a second drum the last
             ends = [0] + [-1] * (v_rows.shape[1] - 1)
-            torque = (cable.tension[:, np.array(ends)] * self.radius).reshape(-1)
+            torque = (tension[:, np.array(ends)] * self.radius).reshape(-1)
             joint = spread(v_rows.reshape(-1), at.tree.n_v, torque)
         return Effort(joint, wrenches)
 
@@ -280,5 +278,5 @@ def reaches(
     for element in elements:
         if isinstance(element, CableSet):
             routed.append((element.bodies, element._indices(tree)[0], element.routes))
-    reach = jax.vmap(lambda route, R, p: route.reach(frames(R, p)))
+    reach = jax.vmap(lambda route, R, p: route.reach(R, p))
     return [Reach(names, reach(routes, R[index], p[index])) for names, index, routes in routed]

@@ -12,7 +12,7 @@ from .cables import CableSet, RigidCable
 from .elements import Element, Instant
 from .kinematics import cross
 from .loops import Loop, SphericalLoop, frames, with_ground
-from .routes import Frame, Pulley, Route
+from .routes import Pulley, Route
 from .tree import Tree
 from .wound import WoundCables
 
@@ -37,10 +37,9 @@ def scene(
         radius = jnp.stack([bodies[i].joint.radius for i in index])  # pyright: ignore
         turning.append(wheels(p[up], R[up, :, 0], R[up, :, 1], jnp.zeros(len(up)), radius))
     for routes, carriers, paid_out, along in _routed(at, loops, elements):
-        of_one = lambda route, R, p: route.line(frames(R, p))
+        of_one = lambda route, R, p: route.line(R, p)
         ways.append(jax.vmap(of_one)(routes, R[carriers], p[carriers]))
-        turn = lambda route, R, p, y, along: _wheels(route, frames(R, p), y, along)
-        drawn = jax.vmap(turn)(routes, R[carriers], p[carriers], paid_out, along)
+        drawn = jax.vmap(_wheels)(routes, R[carriers], p[carriers], paid_out, along)
         turning += [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), w) for w in drawn]
     if ways:
         # of one length, where kinds of ways differ: the last point again
@@ -112,11 +111,11 @@ def _joint_names(tree: Tree, body: int) -> tuple[str, ...]:
     return tuple(tree.coordinate_names[tree.q_start[body] : tree.q_start[body + 1]])
 
 
-def _wheels(route: Route, at: list[Frame], paid_out, with_carrier) -> list[Bodies]:
+def _wheels(route: Route, R, p, paid_out, with_carrier) -> list[Bodies]:
     """Of the pulleys of one cable: an inner one turns as the cable runs over it without slipping, a
     drum as it pays out, unless it is fixed to a carrier that turns (2,)."""
-    state, last, found = route.at(at), len(route.guides) - 1, []
-    for i, (guide, frame) in enumerate(zip(route.guides, at, strict=True)):
+    state, last, found = route.at(R, p), len(route.guides) - 1, []
+    for i, (guide, frame) in enumerate(zip(route.guides, frames(R, p), strict=True)):
         if not isinstance(guide, Pulley):
             continue
         if 0 < i < last:

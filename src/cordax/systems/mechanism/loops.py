@@ -349,11 +349,11 @@ def rates(function, R, p, V):
     return jax.jvp(function, (R, p), (_turning(V, R), V[:, 3:] + cross(V[:, :3], p)))
 
 
-def by_twists(function, R, p):
-    """Derivatives (m, b, 6) of `function(R, p)`, a vector (m,), by twists of b bodies: in reverse,
-    as there are more twists than values."""
+def by_twists(function, R, p, weights):
+    """Derivatives (b, 6) of `weights` (m,) times `function(R, p)`, a vector (m,), by twists of b
+    bodies: once in reverse."""
     twisted = lambda X: function(R + _turning(X, R), p + X[:, 3:] + cross(X[:, :3], p))
-    return jax.jacrev(twisted)(jnp.zeros((*p.shape[:1], 6), p.dtype))
+    return jax.vjp(twisted, jnp.zeros((*p.shape[:1], 6), p.dtype))[1](weights)[0]
 
 
 def frames(R, p) -> list[Frame]:

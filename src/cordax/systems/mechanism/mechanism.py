@@ -303,6 +303,7 @@ class Mechanism(System):
         return laws[0]
 
     # --- where cables have a way
+    @eqx.filter_jit
     def cable_lengths(self, q=None) -> dict[str, Float[Array, " n"]]:
         """Lengths [m] of the ways of elastic cables by the name of their set, at coordinates `q`
         (n_q,), the machine's by default: what their `rest` is measured against."""

@@ -10,7 +10,6 @@ counterclockwise. Two guides with signed radii share a tangent of length `sqrt(D
 rho_i)^2)`; an eyelet is a pulley without radius. A point beside the plane adds its distance to the
 straight part."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
@@ -21,6 +20,7 @@ from jaxtyping import Array, Float
 
 from ..._checks import known_values, require, require_positive, require_shape
 from ..._precision import float_field
+from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_sqrt, safe_unit
 from ...mechanics.exits import over_pulley, tangent_square
 from .body import WORLD
@@ -146,68 +146,80 @@ class Route(eqx.Module):
     def bodies(self) -> tuple[str, ...]:
         return tuple(g.body for g in self.guides)
 
-    def at(self, frames: Sequence[Frame]) -> RouteState:
-        """Lengths and angles with the guides' bodies at `frames`."""
-        places = [f.point(g.at) for g, f in zip(self.guides, frames, strict=True)]
-        normals = [
-            f.direction(g.axis) if isinstance(g, Pulley) else None
-            for g, f in zip(self.guides, frames, strict=True)
-        ]
-        segments = [
-            _segment(places[i], places[i + 1], normals[i], normals[i + 1], *self._radii(i))
-            for i in range(len(places) - 1)
-        ]
-        if isinstance(self.guides[0], SwivelPulley):
-            whole, straight, _ = self.guides[0].length(frames[0], places[1])
-            segments[0] = straight, segments[0][1]
-            parts = [whole, *(straight for straight, _ in segments[1:])]
-        else:
-            parts = [straight for straight, _ in segments]
-        wrap = []
-        last = len(self.guides) - 1
-        for i, (guide, frame) in enumerate(zip(self.guides, frames, strict=True)):
-            into = segments[i - 1][1] if i > 0 else None
-            out = segments[i][1] if i < last else None
-            if not isinstance(guide, Pulley):
-                if into is not None and out is not None:
-                    turn = safe_norm(cross(into, out))
-                    wrap.append(jnp.arctan2(turn, jnp.sum(into * out)))
-                continue
-            sign = -1.0 if guide.clockwise else 1.0
-            angles = [_angle(guide, frame, x) for x in (into, out)]
-            arc = sign * ((angles[1] if i < last else 0.0) - (angles[0] if i > 0 else 0.0))
-            # whole turns do not change along a motion that is continuous, and have no derivative
-            whole = 2.0 * jnp.pi * (guide.turns - jnp.floor(lax.stop_gradient(arc) / (2 * jnp.pi)))
-            if 0 < i < last:
-                wrap.append(arc + whole)
-                parts[i] = parts[i] + guide.radius * whole
-            if i < last:
-                parts[i] = parts[i] + sign * guide.radius * angles[1]
-            if i > 0:
-                parts[i - 1] = parts[i - 1] - sign * guide.radius * angles[0]
-        stack = lambda x: jnp.stack(x) if x else jnp.zeros(0, places[0].dtype)
-        return RouteState(stack(parts), stack([s for s, _ in segments]), stack(wrap))
+    def at(self, R, p) -> RouteState:
+        """Lengths and angles with the guides' bodies at poses (g, 3, 3), (g, 3)."""
+        x, _, way = self._ways(R, p)
+        parts = straight = way.straight
+        first = self.guides[0]
+        if isinstance(first, SwivelPulley):
+            whole, straight_part, _ = first.length(Frame(R[0], p[0]), x[1])
+            parts = jnp.concatenate([whole[None], straight[1:]])
+            straight = jnp.concatenate([straight_part[None], straight[1:]])
+        t, last = way.along, len(self.guides) - 1
+        wrap, order = [], []
+        eyelets = [i for i in range(1, last) if not isinstance(self.guides[i], Pulley)]
+        if eyelets:
+            into, out = t[np.array(eyelets) - 1], t[np.array(eyelets)]
+            turn = safe_norm(cross(into, out), axis=1)
+            wrap.append(jnp.arctan2(turn, jnp.sum(into * out, axis=1)))
+            order += eyelets
+        where = [i for i, g in enumerate(self.guides) if isinstance(g, Pulley)]
+        if where:
+            more, arcs = self._arcs(R, t, np.array(where))
+            parts = parts + more
+            inner = [j for j, i in enumerate(where) if 0 < i < last]
+            wrap.append(arcs if len(inner) == len(where) else arcs[np.array(inner, int)])
+            order += [where[j] for j in inner]
+        if not wrap:
+            return RouteState(parts, straight, jnp.zeros(0, x.dtype))
+        angles = wrap[0] if len(wrap) == 1 else jnp.concatenate(wrap)
+        if order != sorted(order):
+            angles = angles[np.argsort(order)]
+        return RouteState(parts, straight, angles)
 
-    def line(self, frames: Sequence[Frame]) -> Float[Array, "m 3"]:
+    def _arcs(self, R, t, where):
+        """What arcs on pulleys, the guides `where` (w,), add to the parts (k,) [m], and the angles
+        (w,) of those between two segments."""
+        pulleys = [self.guides[i] for i in where]
+        last, sign = len(self.guides) - 1, self._signs()[where]
+        radius = sign * jnp.stack([g.radius for g in pulleys])
+        has_in, has_out = 1.0 * (where > 0), 1.0 * (where < last)
+        axis = jnp.stack([g.axis for g in pulleys])
+        zero = jnp.stack([g.zero for g in pulleys])
+        R = R[where]
+        a = jnp.sum(R * zero[:, None], axis=2)
+        b = jnp.sum(R * cross(axis, zero)[:, None], axis=2)
+        both = jnp.stack([t[np.maximum(where - 1, 0)], t[np.minimum(where, last - 1)]])
+        # directions of travel about the axes, from `zero`
+        angle = jnp.arctan2(jnp.sum(both * b, axis=2), jnp.sum(both * a, axis=2))
+        into, out = has_in * angle[0], has_out * angle[1]
+        arc = sign * (out - into)
+        # whole turns do not change along a motion that is continuous, and have no derivative
+        turns = np.array([g.turns for g in pulleys])
+        whole = turns - jnp.floor(lax.stop_gradient(arc) / (2.0 * jnp.pi))
+        whole = has_in * has_out * 2.0 * jnp.pi * whole
+        before, after = np.zeros((last, len(where))), np.zeros((last, len(where)))
+        for j, i in enumerate(where):
+            if i > 0:
+                before[i - 1, j] = 1.0
+            if i < last:
+                after[i, j] = 1.0
+        ahead = radius * (out + sign * whole)
+        more = matvec(jnp.asarray(after, t.dtype), ahead)
+        return more - matvec(jnp.asarray(before, t.dtype), radius * into), arc + whole
+
+    def line(self, R, p) -> Float[Array, "m 3"]:
         """The cable as drawn [m]: its ends and the arcs on inner pulleys, whole turns left out; on
         a drum from where it leaves, on a `SwivelPulley` from the point it swivels about."""
-        places = [f.point(g.at) for g, f in zip(self.guides, frames, strict=True)]
-        normals = [
-            f.direction(g.axis) if isinstance(g, Pulley) else None
-            for g, f in zip(self.guides, frames, strict=True)
-        ]
-        ways = [
-            _segment(places[i], places[i + 1], normals[i], normals[i + 1], *self._radii(i))[1]
-            for i in range(len(places) - 1)
-        ]
-        points, last = [], len(places) - 1
+        places, normals, way = self._ways(R, p)
+        points, last = [], len(self.guides) - 1
         for i, (guide, place, n) in enumerate(zip(self.guides, places, normals, strict=True)):
-            if not isinstance(guide, Pulley) or n is None:
+            if not isinstance(guide, Pulley):
                 points.append(place[None])
                 continue
             sign = -1.0 if guide.clockwise else 1.0
-            into = ways[max(i - 1, 0)]
-            out = ways[min(i, last - 1)]
+            into = way.along[max(i - 1, 0)]
+            out = way.along[min(i, last - 1)]
             turn = jnp.arctan2(jnp.sum(n * cross(into, out)), jnp.sum(into * out))
             turn = sign * jnp.mod(sign * turn, 2.0 * jnp.pi)
             angles = (turn * jnp.linspace(0.0, 1.0, _ARC))[:, None]
@@ -216,58 +228,53 @@ class Route(eqx.Module):
             points.append(place - sign * guide.radius * aside)
         return jnp.concatenate(points)
 
-    def reach(self, frames: Sequence[Frame]) -> Float[Array, " k"]:
+    def reach(self, R, p) -> Float[Array, " k"]:
         """Positive where each segment exists [m^2]: no guide inside a pulley."""
-        places = [f.point(g.at) for g, f in zip(self.guides, frames, strict=True)]
-        values = []
-        for i in range(len(places) - 1):
-            d = places[i + 1] - places[i]
-            a, b = self._radii(i)
-            normal = next(
-                (
-                    frames[j].direction(self.guides[j].axis)  # pyright: ignore
-                    for j in (i, i + 1)
-                    if isinstance(self.guides[j], Pulley)
-                ),
-                None,
-            )
-            if normal is not None:
-                d = d - normal * jnp.sum(normal * d)
-            values.append(jnp.sum(d * d) - (b - a) ** 2)
+        x, _, way = self._ways(R, p)
         if isinstance(self.guides[0], SwivelPulley):
-            values[0] = self.guides[0].length(frames[0], places[1])[2]
-        return jnp.stack(values)
+            first = self.guides[0].length(Frame(R[0], p[0]), x[1])[2]
+            return jnp.concatenate([first[None], way.square[1:]])
+        return way.square
 
-    def _radii(self, i: int):
-        return tuple(
-            0.0 if not isinstance(g, Pulley) else (-g.radius if g.clockwise else g.radius)
-            for g in self.guides[i : i + 2]
+    def _signs(self) -> np.ndarray:
+        """Of the radii: which way the cable goes round each guide, 0 for what is no pulley."""
+        sign = lambda g: (-1.0 if g.clockwise else 1.0) if isinstance(g, Pulley) else 0.0
+        return np.array([sign(g) for g in self.guides])
+
+    def _ways(self, R, p) -> "tuple[Array, Array, _Ways]":
+        """Places (g, 3) [m] and normals (g, 3) of the guides, and the straight parts between them,
+        all at once: an eyelet is a pulley without radius and without a plane."""
+        none, flat = jnp.zeros((), p.dtype), jnp.zeros(3, p.dtype)
+        x = p + jnp.sum(R * jnp.stack([g.at for g in self.guides])[:, None], axis=2)
+        d, signs = x[1:] - x[:-1], self._signs()
+        if not signs.any():
+            length = safe_norm(d, axis=1)
+            ways = _Ways(length, safe_unit(d, axis=1), jnp.sum(d * d, axis=1))
+            return x, jnp.zeros_like(x), ways
+        own = lambda name, other: jnp.stack(
+            [getattr(g, name) if isinstance(g, Pulley) else other for g in self.guides]
         )
+        normals = jnp.sum(R * own("axis", flat)[:, None], axis=2)
+        n = normals[np.where(signs[:-1] != 0, 0, 1) + np.arange(len(d))]
+        rho = signs * own("radius", none)
+        beside = jnp.sum(n * d, axis=1)
+        e = d - n * beside[:, None]
+        square = jnp.sum(e * e, axis=1)
+        delta = rho[1:] - rho[:-1]
+        tangent = square - delta**2
+        h = safe_sqrt(tangent)
+        D = jnp.where(square > 0, square, 1.0)
+        along = (h[:, None] * e - delta[:, None] * cross(n, e)) / D[:, None]
+        return x, normals, _Ways(safe_sqrt(h * h + beside * beside), along, tangent)
 
 
-def _segment(x, y, n_x, n_y, rho_x, rho_y):
-    """Length of the straight part and its direction (3,) in the plane of the pulleys."""
-    d = y - x
-    n = n_x if n_x is not None else n_y
-    if n is None:
-        return safe_norm(d), safe_unit(d)
-    beside = jnp.sum(n * d)
-    e = d - n * beside
-    square = jnp.sum(e * e)
-    delta = rho_y - rho_x
-    h = safe_sqrt(square - delta**2)
-    D = jnp.where(square > 0, square, 1.0)
-    t = (h * e - delta * cross(n, e)) / D
-    return safe_sqrt(h * h + beside * beside), t
+class _Ways(NamedTuple):
+    """Of k segments: length of the `straight` part (k,) [m], its direction `along` (k, 3) in the
+    plane of the pulleys, and its `square` (k,) [m^2], positive where it exists."""
 
-
-def _angle(guide: Pulley, frame: Frame, t):
-    """Direction of travel t about the pulley's axis, from `zero` [rad]."""
-    if t is None:
-        return 0.0
-    a = frame.direction(guide.zero)
-    b = frame.direction(cross(guide.axis, guide.zero))
-    return jnp.arctan2(jnp.sum(t * b), jnp.sum(t * a))
+    straight: Float[Array, " k"]
+    along: Float[Array, "k 3"]
+    square: Float[Array, " k"]
 
 
 def _check_common_plane(a: Pulley, b: Pulley) -> None:
