@@ -2,7 +2,8 @@
 
 Prints one JSON object. Parts: strut (forward dynamics at 1 ms, simulated per wall second), track
 (9 s of tracking with the quadratic programme in every stage at 1 ms), manipulator (its z trajectory
-with control), batch (256 struts), evaluate (one constrained evaluation of both machines)."""
+with control), batch (256 struts), evaluate (one constrained evaluation of both machines),
+predictive (model-predictive control of the strut beside inverse dynamics)."""
 
 import argparse
 import json
@@ -17,7 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import measure  # noqa: E402
 import numpy as np  # noqa: E402
 
-from cordax.control import Hermite, NearRigidQP  # noqa: E402
+from cordax.control import Hermite, ModelPredictive, NearRigidQP  # noqa: E402
 from cordax.mechanics.constraints import Stabilisation  # noqa: E402
 from cordax.systems import single_strut, tensegrity_manipulator  # noqa: E402
 
@@ -60,6 +61,48 @@ def _sharing(machine, start, control) -> dict:
     took = measure.in_turns({"shared": lambda: run(control), "apart": lambda: run(apart)})
     ratio = round(took["shared"] / took["apart"], 3)
     return {f"{name}_ms": round(x * 1e3, 2) for name, x in took.items()} | {"ratio": ratio}
+
+
+def predictive() -> dict:
+    """A tilt within 1 s: inverse dynamics in every stage, held for 10 ms with feedback, and
+    `ModelPredictive` held for 10 ms, 0.1 s ahead. Largest errors, effort (the integral of |u|^2),
+    least strain over its bound, and processor time of one evaluation of the controller."""
+    machine = single_strut(modulus=2e9, viscosity=1e7)
+    path = Hermite([0.0, 0.5, 1.5], [[0, 0], [0, 0], [0, np.pi / 8]], np.zeros((3, 2)))
+    start, followed = machine.state_at((0.0, 0.0), 0.01), ("cross", "strut")
+    hold = 0.07 * 2e9 * AREA * 0.01 * np.ones(3)
+    near_rigid = lambda **options: NearRigidQP(machine, path, 0.01, followed=followed, **options)
+    laws = {
+        "near_rigid": near_rigid(),
+        "near_rigid_held": near_rigid(K_p=100.0, K_d=20.0, period=0.01),
+        "predictive": ModelPredictive(
+            machine, path, followed, hold, bounded=machine.independent[2:], least=0.01,
+            tracking=1e4, tracking_rate=10.0, effort=1e-4,
+        ),
+    }  # fmt: skip
+    out = {}
+    for name, law in laws.items():
+        options = {"duration": 1.5, "dt": 1e-3, "save_every": 10, "control": law}
+        run = cordax.simulate(machine, start, throw=False, **options)
+        off = np.abs(np.array(run.outputs["angles"]) - np.array(jax.vmap(path.position)(run.t)))
+
+        def evaluations(law, state, memory, steps=100):
+            law = law.prepare()
+
+            def body(q, _):
+                u = law(jnp.zeros(()), cordax.State(q, state.v), memory)[0]
+                return q + 1e-15 * jnp.sum(u), None
+
+            return jax.lax.scan(body, state.q, length=steps)[0]
+
+        again, cost = measure.compiled(evaluations, law, start, law.init(start))
+        out[name] = {
+            "largest_error_rad": off.max(axis=0).tolist(),
+            "effort": float(np.sum(np.array(run.u) ** 2) * 0.01),
+            "least_strain_over_bound": float(np.min(run.outputs["strain"]) / 0.01),
+            "us_per_evaluation": measure.processor(again, repeats=10) / 100 * 1e6,
+        } | cost
+    return out
 
 
 def manipulator(duration: float = 20.0) -> dict:
@@ -116,6 +159,7 @@ PARTS = {
     "manipulator": manipulator,
     "batch": batch,
     "evaluate": evaluate,
+    "predictive": predictive,
 }
 
 if __name__ == "__main__":

@@ -240,8 +240,18 @@ def test_hermite_spline(data):
         np.testing.assert_allclose(mine, data[f"herm_{name}"], atol=1e-12)
 
 
+def test_slack_at_the_start_is_refused():
+    machine = parts.single_strut()
+    control = NearRigidQP(machine, Pushed(np.zeros(2)), 0.01, followed=("cross", "strut"))
+    start = machine.state_at((0.0, 0.0), [0.01, -2e-3, 0.01])
+    with pytest.raises(ValueError, match=r"state0: got cable2_strain = -0.002, expected strains"):
+        cordax.simulate(machine, start, control=control, duration=0.01, dt=1e-3)
+
+
 def test_wrong_use_is_named():
     machine = parts.single_strut()
+    with pytest.raises(ValueError, match="least_strain"):
+        NearRigidQP(machine, Pushed(np.zeros(2)), -0.01, followed=("cross", "strut"))
     with pytest.raises(ValueError, match="followed, point"):
         NearRigidQP(machine, Pushed(np.zeros(2)), 0.01)
     with pytest.raises(ValueError, match="followed: got 'foot'"):

@@ -6,6 +6,7 @@ from .inverse_dynamics import InverseDynamics
 from .multisine import Multisine
 from .near_rigid import NearRigidQP
 from .pid import PID
+from .predictive import ModelPredictive
 from .programme import Programme
 from .pulses import Pulses
 from .recorded import RecordedInput
@@ -39,6 +40,7 @@ __all__ = [
     "InverseDynamics",
     "MeanTension",
     "MinimumTension",
+    "ModelPredictive",
     "Multisine",
     "NearRigidQP",
     "NullSpaceTension",

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require, require_positive
+from .._checks import known_values, require, require_positive
 from .._moved import renamed
 from .._precision import float_field
 from .._results import Code, code_unless
@@ -27,11 +27,14 @@ _KNOT = 1e-9
 @runtime_checkable
 class CableTerms(Protocol):
     """Of c cables at a state: `strain` (c,), `stiffness` E A (c,) [N], and `columns` (n_v, c),
-    the generalised force that resists a unit of tension."""
+    the generalised force that resists a unit of tension. Where strains are no coordinates, their
+    accelerations: `rows` (c, n_v) times generalised ones, plus `bias` (c,) [1/s^2]; else None."""
 
     strain: Array
     stiffness: Array
     columns: Array
+    rows: Array | None
+    bias: Array | None
 
 
 @runtime_checkable
@@ -53,6 +56,11 @@ class CableStructure(Protocol):
     def input_matrix(self, t, q, v) -> Array: ...
 
 
+@eqx.filter_jit
+def _strain(machine: CableStructure, state: State):
+    return machine.cable_terms(jnp.zeros(()), state.q, state.v).strain
+
+
 @renamed("sample", "period")
 class NearRigidQP(Controller):
     """Torques u, tension changes and free accelerations that give wanted accelerations now:
@@ -63,7 +71,8 @@ class NearRigidQP(Controller):
     in independent coordinates, strain accelerations zero (cables are nearly rigid). d = EA (change
     of strain) [N]: the tensions that the torques would bring about at once.
 
-    - `machine`: a `Mechanism` with wound cables;
+    - `machine`: a `Mechanism` with elastic cables, wound on involute joints or over guides and
+      drums (`CableSet`s without friction), that names its `independent` coordinates;
     - `reference`: the wanted motion (k,) in time of the `followed` coordinates (names among the
       independent ones), or, with `point` (a body and a point of it), of that point [m];
     - `least_strain`: lower bound;
@@ -89,11 +98,22 @@ class NearRigidQP(Controller):
         for name in self.followed:
             names = self._moving()
             require(name in names, "followed", repr(name), "some of " + ", ".join(names))
+        require_positive("least_strain", self.least_strain, zero_allowed=True)
         require_positive("K_p", self.K_p, zero_allowed=True)
         require_positive("K_d", self.K_d, zero_allowed=True)
 
     def prepare(self):
         return eqx.tree_at(lambda c: c.machine, self, self.machine.prepare())
+
+    def init(self, state):
+        strain = known_values(_strain(self.machine, state))
+        if strain is not None:
+            numbered = tuple(f"strain of cable {i + 1}" for i in range(len(strain)))
+            names = zip(self.machine.strain_names() or numbered, strain, strict=True)
+            slack = ", ".join(f"{name} = {x:.4g}" for name, x in names if not x > 0)
+            words = "strains above 0, as torques act through taut cables alone"
+            require(not slack, "state0", slack, words)
+        return ()
 
     def _moving(self) -> tuple[str, ...]:
         """Independent coordinates that are not strains."""
@@ -130,6 +150,9 @@ class NearRigidQP(Controller):
         moving = np.array([machine.independent.index(name) for name in self._moving()])
         M = at.mass[:, moving]
         wanted = self._wanted(t, at, q, v)
+        n_c = A.shape[1]
+        none = lambda rows: jnp.zeros((rows.shape[0], n_u + n_c), q.dtype)
+        below = lambda *rows: jnp.concatenate(rows)
         if self.point is None:
             followed = np.array([self._moving().index(name) for name in self.followed])
             free = np.setdiff1d(np.arange(len(moving)), followed)
@@ -137,13 +160,16 @@ class NearRigidQP(Controller):
             right = matvec(M[:, followed], wanted) - at.force
         else:
             H, left = self._point_rows(at, q, v)
-            H, free = H[:, moving], np.arange(len(moving))
-            none = jnp.zeros((3, n_u + A.shape[1]), q.dtype)
-            rows = jnp.concatenate(
-                [jnp.concatenate([B, -A, -M], axis=1), jnp.concatenate([none, H], axis=1)]
-            )
-            right = jnp.concatenate([-at.force, wanted - left])
-        n_c, n_f = A.shape[1], len(free)
+            H, free, followed = H[:, moving], np.arange(len(moving)), None
+            rows = jnp.concatenate([B, -A, -M], axis=1)
+            rows = below(rows, jnp.concatenate([none(H), H], axis=1))
+            right = below(-at.force, wanted - left)
+        if cables.rows is not None and cables.bias is not None:
+            # strain accelerations are zero: conditions on the other coordinates
+            E, e = matmul(cables.rows, at.G)[:, moving], matvec(cables.rows, at.g) + cables.bias
+            rows = below(rows, jnp.concatenate([none(E), E[:, free]], axis=1))
+            right = below(right, -e if followed is None else -e - matvec(E[:, followed], wanted))
+        n_f = len(free)
         cost = jnp.diag(jnp.concatenate([jnp.ones(n_u), jnp.zeros(n_c + n_f)])).astype(q.dtype)
         room = cables.stiffness * (self.least_strain - cables.strain)
         select = jnp.eye(n_u + n_c + n_f, dtype=q.dtype)[n_u : n_u + n_c]

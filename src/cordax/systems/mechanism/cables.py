@@ -22,6 +22,7 @@ from .elements import Effort, Element, Instant, as_names, spread
 from .loops import NAMELESS, Loop, by_twists, rates, with_ground
 from .routes import Guide, Route
 from .tree import Tree
+from .wound import CableTerms
 
 
 class RigidCable(Loop):
@@ -85,12 +86,15 @@ class StrainLaw(eqx.Module):
 
 class CableSetState(NamedTuple):
     """Of n cables with k segments: `stretch` (n,) [m] with its rate [m/s], `free` straight length
-    (n,) [m], and `tension` (n, k) [N] of the segments."""
+    (n,) [m], `tension` (n, k) [N] of the segments, and the unstretched length `rest` (n,) [m] that
+    a strain refers to, with its rate."""
 
     stretch: Float[Array, " n"]
     stretch_rate: Float[Array, " n"]
     free: Float[Array, " n"]
     tension: Float[Array, "n k"]
+    rest: Float[Array, " n"]
+    rest_rate: Float[Array, " n"]
 
 
 class CableSet(Element):
@@ -198,8 +202,10 @@ class CableSet(Element):
         free, free_rate = jnp.sum(straight, axis=1), jnp.sum(speeds[:, k : 2 * k], axis=1)
         if isinstance(self.law, StrainLaw):
             mean = self.law.tension(stretch, stretch_rate, free, free_rate)
+            own, own_rate = free - stretch, free_rate - stretch_rate
         else:
             mean = self.law.tension(stretch, stretch_rate)
+            own, own_rate = given, given_rate
         if not self.slides:
             tension = jnp.broadcast_to(mean[:, None], (mean.shape[0], k))
         else:
@@ -214,7 +220,7 @@ class CableSet(Element):
             factor = jnp.exp(jnp.concatenate([jnp.zeros_like(mean)[:, None], growth], axis=1))
             tension = mean[:, None] * factor * free[:, None]
             tension = tension / jnp.sum(straight * factor, axis=1, keepdims=True)
-        return CableSetState(stretch, stretch_rate, free, tension)
+        return CableSetState(stretch, stretch_rate, free, tension, own, own_rate)
 
     def effort(self, at, u):
         bodies, _, v_rows = self._indices(at.tree)
@@ -235,6 +241,18 @@ class CableSet(Element):
             joint = spread(v_rows.reshape(-1), at.tree.n_v, torque)
         return Effort(joint, wrenches)
 
+    def strains(self, at: Instant):
+        """Strain, its rate [1/s], the rate of stretch [m/s] and E A [N], shape (n,) each."""
+        free_of_it = "none, as a programme takes one tension for a cable"
+        require(not self.slides, f"{self.name}: friction", "capstan friction", free_of_it)
+        cable = self.state(at)
+        strain = cable.stretch / cable.rest
+        rate = (cable.stretch_rate - strain * cable.rest_rate) / cable.rest
+        stiffness = self.law.stiffness
+        if not isinstance(self.law, StrainLaw):
+            stiffness = stiffness * cable.rest
+        return strain, rate, cable.stretch_rate, jnp.broadcast_to(stiffness, strain.shape)
+
     def energy(self, at):
         if isinstance(self.law, StrainLaw):
             return jnp.zeros((), at.q.dtype)
@@ -247,6 +265,23 @@ class CableSet(Element):
             f"{self.name}_stretch": cable.stretch,
             f"{self.name}_free": cable.free,
         }
+
+
+def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTerms:
+    """Of all cables of `sets`, with `instant(t, q, v)` what they see and `q_rate` dq/dt."""
+
+    def measured(t, q, v):
+        at = instant(t, q, v)
+        return tuple(jnp.concatenate(x) for x in zip(*(s.strains(at) for s in sets), strict=True))
+
+    strain, _, _, stiffness = measured(t, q, v)
+    rates = lambda v: measured(t, q, v)[1:3]
+    rows, columns = jax.jacrev(rates)(v)
+    moved = lambda t, q: measured(t, q, v)[1]
+    t = jnp.asarray(t, q.dtype)
+    bias = jax.jvp(moved, (t, q), (jnp.ones_like(t), q_rate))[1]
+    columns = jnp.where((strain > 0)[:, None], columns, 0.0).T
+    return CableTerms(strain, stiffness, columns, rows, bias)
 
 
 class Reach(NamedTuple):

@@ -12,7 +12,7 @@ from .cables import CableSet, RigidCable
 from .elements import Element, Instant
 from .kinematics import cross
 from .loops import Loop, SphericalLoop, frames, with_ground
-from .routes import Pulley, Route
+from .routes import Eyelet, Pulley, Route
 from .tree import Tree
 from .wound import WoundCables
 
@@ -25,7 +25,7 @@ def scene(
     tree, wound = at.tree, [e for e in elements if isinstance(e, WoundCables)]
     ends = {tree.body(name) for law in wound for name in law.cables}
     lines, turning = {}, []
-    if bars := _bars(tree, loops, ends, R, p):
+    if bars := _bars(tree, bodies, loops, elements, ends, R, p):
         lines["bar"] = jnp.stack(bars)
     ways = []
     for law in wound:
@@ -61,19 +61,35 @@ def tensions(at: Instant, loops, elements, multipliers) -> Float[Array, " n"] | 
     return jnp.concatenate(found) if found else None
 
 
-def _bars(tree: Tree, loops, cables: set[int], R, p) -> list[Float[Array, "2 3"]]:
+def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
+    """From body to body, and to where loops and elastic cables hold on (2, 3) each [m]."""
     bars = [
         jnp.stack([p[tree.parent[i]], p[i]])
         for i in range(tree.n_bodies)
         if i not in cables and tree.parent[i] < tree.n_bodies
     ]
+    ends = []
     for loop in loops:
         if isinstance(loop, SphericalLoop):
-            ends = zip(loop.bodies, (loop.point, loop.successor_point), strict=True)
-            for i, x in ((tree.body(name), x) for name, x in ends):
-                if i < tree.n_bodies and i not in cables:
-                    bars.append(jnp.stack([p[i], p[i] + jnp.sum(R[i] * x, axis=1)]))
-    return bars
+            points = loop.point, loop.successor_point
+            ends += zip(map(tree.body, loop.bodies), points, strict=True)
+    # what nothing hangs on ends as far beyond its centre of mass as it begins before it
+    last = set(range(tree.n_bodies)) - {*tree.parent.tolist(), *(i for i, _ in ends)}
+    ends += [(i, 2.0 * bodies[i].inertia().centre) for i in sorted(last) if bodies[i].solids]
+    for element in elements:
+        if isinstance(element, CableSet):
+            guides = element.routes.guides
+            ends += [
+                (tree.body(names[end]), guides[end].at[i])
+                for i, names in enumerate(element.bodies)
+                for end in (0, -1)
+                if isinstance(guides[end], Eyelet)
+            ]
+    return bars + [
+        jnp.stack([p[i], p[i] + jnp.sum(R[i] * x, axis=1)])
+        for i, x in ends
+        if i < tree.n_bodies and i not in cables
+    ]
 
 
 def _routed(at: Instant, loops, elements):

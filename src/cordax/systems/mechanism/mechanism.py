@@ -1,6 +1,6 @@
 """Any mechanism, put together from parts."""
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -21,15 +21,17 @@ from . import drawing, dynamics, kinematics
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
-from .cables import CableSet, RigidCable, reaches
+from .cables import CableSet, RigidCable, reaches, strain_terms
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop
 from .tree import Tree, tree_of
-from .wound import WoundCables
+from .wound import CableTerms, WoundCables
 
 #: stands for all joints whose coordinates add like numbers
 _PLAIN = Fixed()
+
+_Law = TypeVar("_Law", bound=Element)
 
 
 class Constants(NamedTuple):
@@ -286,21 +288,27 @@ class Mechanism(System):
         return J.T, bias
 
     def strain_names(self) -> tuple[str, ...]:
-        """Independent coordinates of wound cables."""
+        """Independent coordinates of wound cables; none where strains are no coordinates."""
         kinds = self.tree.kinds
         return tuple(
             f"{name}_{getattr(kinds[self.tree.body(name)], 'independent', '')}"
-            for name in self._wound().cables
+            for law in self._laws(WoundCables)
+            for name in law.cables
         )
 
-    def cable_terms(self, t, q, v):
-        """Strain, stiffness and force columns of wound cables."""
-        return self._wound().terms(self.instant(t, q, v))
+    def cable_terms(self, t, q, v) -> CableTerms:
+        """Strain, stiffness and force columns of elastic cables, wound on involute joints or over
+        guides."""
+        wound, sets = self._laws(WoundCables), self._laws(CableSet)
+        one = (len(wound), bool(sets)) in ((1, False), (0, True))
+        given = f"{len(wound)} WoundCables and {len(sets)} CableSets"
+        require(one, "elements", given, "one WoundCables, or CableSets")
+        if wound:
+            return wound[0].terms(self.instant(t, q, v))
+        return strain_terms(self.instant, sets, t, q, v, self.rate(q, v))
 
-    def _wound(self) -> WoundCables:
-        laws = [e for e in self.elements if isinstance(e, WoundCables)]
-        require(len(laws) == 1, "elements", f"{len(laws)} WoundCables", "one of them")
-        return laws[0]
+    def _laws(self, kind: type[_Law]) -> list[_Law]:
+        return [e for e in self.elements if isinstance(e, kind)]
 
     # --- where cables have a way
     @eqx.filter_jit
@@ -401,7 +409,7 @@ class Mechanism(System):
         return out if tension is None else out | {"tension": tension}
 
     def geometry(self, t, q):
-        """Bars from body to body and to the points of loops; cables from where they leave; pulleys
-        and drums."""
+        """Bars from body to body and to the points of loops and cables; cables from where they
+        leave; pulleys and drums."""
         at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
         return drawing.scene(at, self.bodies, self.loops, self.elements)

@@ -17,11 +17,14 @@ from .tree import Tree
 
 class CableTerms(NamedTuple):
     """Of n cables: `strain` (n,), `stiffness` E A (n,) [N], and `columns` (n_v, n), the joint
-    forces that resist a unit of tension."""
+    forces that resist a unit of tension. Where strains are no coordinates their accelerations are
+    `rows` (n, n_v) times those of the joints, plus `bias` (n,) [1/s^2]."""
 
     strain: Float[Array, " n"]
     stiffness: Float[Array, " n"]
     columns: Float[Array, "n_v n"]
+    rows: Float[Array, "n n_v"] | None = None
+    bias: Float[Array, " n"] | None = None
 
 
 class WoundCables(Element):
