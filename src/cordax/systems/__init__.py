@@ -7,7 +7,18 @@ from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia
 from .mechanism import Mechanism, single_strut, tensegrity_manipulator
 from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
 from .oscillator import Oscillator, Pendulum
-from .rod import Cylinder, End, Harness, Joint, Plane, PlasticFlow, Sphere, SplineRod
+from .rod import (
+    Cylinder,
+    DiscreteRod,
+    End,
+    Gripper,
+    Harness,
+    Joint,
+    Plane,
+    PlasticFlow,
+    Sphere,
+    SplineRod,
+)
 from .rope_robot import (
     AxialRopes,
     LinearRope,
@@ -27,9 +38,11 @@ __all__ = [
     "CableRobot",
     "CarriageExit",
     "Cylinder",
+    "DiscreteRod",
     "ElasticCables",
     "ElasticTendon",
     "End",
+    "Gripper",
     "Harness",
     "Joint",
     "LinearRope",

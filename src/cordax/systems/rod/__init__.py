@@ -1,9 +1,21 @@
-"""Rods as splines: wires, threads, and harnesses of them."""
+"""Rods: as splines, wires, threads and harnesses of them; and of segments, with rest shapes."""
 
+from .discrete_rod import DiscreteRod, Gripper
 from .ends import End
 from .harness import Harness, Joint
 from .obstacles import Cylinder, Plane, Sphere
 from .plastic_flow import PlasticFlow
 from .spline_rod import SplineRod
 
-__all__ = ["Cylinder", "End", "Harness", "Joint", "Plane", "PlasticFlow", "Sphere", "SplineRod"]
+__all__ = [
+    "Cylinder",
+    "DiscreteRod",
+    "End",
+    "Gripper",
+    "Harness",
+    "Joint",
+    "Plane",
+    "PlasticFlow",
+    "Sphere",
+    "SplineRod",
+]

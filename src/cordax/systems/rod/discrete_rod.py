@@ -1,0 +1,378 @@
+"""Discrete elastic rods: wires held by two grippers, with twist and a bent rest shape.
+
+After Bergou, Wardetzky, Robinson, Audoly and Grinspun, "Discrete elastic rods" (2008), with the
+material frames measured from those of a given shape instead of carried along in time, so that the
+state says all."""
+
+from functools import lru_cache
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._checks import require, require_positive, require_shape
+from ..._fields import part_field
+from ..._precision import float_field
+from ...math.materialise import materialise
+from ...mechanics import Scene, State, System
+from ...mechanics.linearisation import DenseLinearisation
+from ...mechanics.motion import Reference, reference_field, require_position
+from . import stiffness
+from .energy import cross as _cross
+from .energy import dot as _dot
+
+
+class Gripper(eqx.Module):
+    """Holds one end of a rod: `point` (3,) [m], `tangent` (3,), from left to right, and `director`
+    (3,), a direction across the rod that turns with it; numbers or `Reference`s of time. Lengths of
+    the two directions do not matter, nor what the director has along the tangent."""
+
+    point: Reference = reference_field()
+    tangent: Reference = reference_field()
+    director: Reference = reference_field()
+
+    def __check_init__(self):
+        for name in ("point", "tangent", "director"):
+            require_position(name, getattr(self, name), (3,))
+
+    def frame(self, t):
+        """Point, unit tangent and unit director at time `t`, (3,) each."""
+        along = _unit(self.tangent.position(t))
+        across = self.director.position(t)
+        return self.point.position(t), along, _unit(across - jnp.sum(across * along) * along)
+
+
+class DiscreteRod(System):
+    """A rod of s segments between two grippers.
+
+    - `nodes` (s + 1, 3) [m]: a shape, from left to right, where it starts and from which material
+      frames are measured. No segment may turn by half a turn from its direction there;
+    - `left`, `right`: what holds its ends (`Gripper`);
+    - `length` [m], `line_density` [kg/m]; `EA` [N], `EI` [N m^2], `GJ` [N m^2];
+    - `bending_time`, `axial_time` [s]: damping, moments and tension resist their rates with these
+      times their stiffness; `drag` [N s/m^2]: resistance of the air per length and speed;
+    - `rest_curvature` (s + 1, 2) [1/m]: at every joint, along both material directors; None:
+      straight;
+    - `gyration` [m]: radius of gyration about the rod itself;
+    - `gravity` [m/s^2] along -z.
+
+    Coordinates: x, y, z of the nodes between the ends, then the angle of each segment about itself.
+    """
+
+    nodes: Float[Array, "k 3"] = float_field()
+    left: Gripper = part_field()
+    right: Gripper = part_field()
+    length: Float[Array, ""] = float_field()
+    line_density: Float[Array, ""] = float_field(default=1.0)
+    EA: Float[Array, ""] = float_field(default=2e4)
+    EI: Float[Array, ""] = float_field(default=0.1)
+    GJ: Float[Array, ""] = float_field(default=0.1)
+    bending_time: Float[Array, ""] = float_field(default=0.0)
+    axial_time: Float[Array, ""] = float_field(default=0.0)
+    drag: Float[Array, ""] = float_field(default=0.0)
+    rest_curvature: Float[Array, "k 2"] | None = float_field(default=None)
+    gyration: Float[Array, ""] = float_field(default=3e-3)
+    gravity: Float[Array, ""] = float_field(default=9.81)
+    directors: Float[Array, "s 3"] | None = None
+
+    default_integrator: ClassVar[str] = "generalised_alpha"
+    default_dt: ClassVar[float] = 5e-3
+
+    def __check_init__(self):
+        k = self.nodes.shape[0]
+        require(self.nodes.ndim == 2 and k >= 4, "nodes", self.nodes.shape, "(s + 1, 3), s >= 3")
+        require_shape("nodes", self.nodes, (k, 3))
+        for name in ("length", "line_density", "EA", "EI", "GJ", "gyration"):
+            require_positive(name, getattr(self, name))
+        for name in ("bending_time", "axial_time", "drag"):
+            require_positive(name, getattr(self, name), zero_allowed=True)
+        if self.rest_curvature is not None:
+            require_shape("rest_curvature", self.rest_curvature, (k, 2))
+
+    # --- names and layout
+    @property
+    def segments(self) -> int:
+        return self.nodes.shape[0] - 1
+
+    @property
+    def coordinate_names(self):
+        s = self.segments
+        inner = tuple(f"{c}_{i}" for i in range(1, s) for c in "xyz")
+        return (*inner, *(f"theta_{j + 1}" for j in range(s)))
+
+    @property
+    def units(self):
+        return {"nodes": "m", "stretch": "1"}
+
+    @property
+    def constant_mass(self):
+        return True
+
+    @property
+    def spacing(self) -> Float[Array, ""]:
+        """Length l of a segment [m]."""
+        return self.length / self.segments
+
+    @property
+    def shares(self) -> Float[Array, " k"]:
+        """Of the length, at each joint [m]: those in the grippers have half a segment."""
+        halves = np.ones(self.segments + 1)
+        halves[[0, -1]] = 0.5
+        return self.spacing * halves
+
+    def prepare(self):
+        is_none = lambda x: x is None
+        return eqx.tree_at(lambda r: r.directors, self, self._directors(), is_leaf=is_none)
+
+    def _directors(self):
+        """Of the segments of the given shape: that of the left gripper carried along it."""
+        if self.directors is not None:
+            return self.directors
+        along = _unit(jnp.diff(self.nodes, axis=0))
+        _, before, across = self.left.frame(jnp.zeros((), self.nodes.dtype))
+        found = []
+        for after in along:
+            across = _transported(across, before, after)
+            before = after
+            found.append(across)
+        return jnp.stack(found)
+
+    # --- kinematics
+    def place(self, t, q) -> Float[Array, "k 3"]:
+        """All nodes [m]."""
+        inner = q[: 3 * (self.segments - 1)].reshape(-1, 3)
+        first, last = (g.frame(t)[0][None] for g in (self.left, self.right))
+        return jnp.concatenate([first, inner, last])
+
+    def _frames(self, t):
+        """Unit directions and directors from which those of segments are measured, grippers first
+        and last, (3, s + 2) each."""
+        (_, t0, m0), (_, t1, m1) = self.left.frame(t), self.right.frame(t)
+        still = _unit(jnp.diff(self.nodes, axis=0))
+        along = jnp.concatenate([t0[None], still, t1[None]])
+        return along.T, jnp.concatenate([m0[None], self._directors(), m1[None]]).T
+
+    def _held(self, t):
+        """What grippers add to the variables of joints, (8, s + 1)."""
+        (p0, t0, _), (p1, t1, _) = self.left.frame(t), self.right.frame(t)
+        edges = jnp.zeros((3, self.segments + 2), self.nodes.dtype)
+        edges = edges.at[:, 0].set(self.spacing * t0).at[:, 1].set(-p0)
+        edges = edges.at[:, -2].add(p1).at[:, -1].set(self.spacing * t1)
+        return _at_joints(edges, jnp.zeros(self.segments + 2, self.nodes.dtype))
+
+    def _held_rate(self, t):
+        """And its rate: a director that turns more than its tangent is an angle."""
+
+        def roll(gripper):
+            one = jnp.ones_like(t)
+            (_, along, across), (_, _, turn) = jax.jvp(gripper.frame, (t,), (one,))
+            return jnp.sum(turn * jnp.cross(along, across))
+
+        rate = jax.jvp(self._held, (t,), (jnp.ones_like(t),))[1]
+        return rate.at[6, 0].add(roll(self.left)).at[7, -1].add(roll(self.right))
+
+    def _locals(self, t, q):
+        """Variables of the joints, (8, s + 1): both segments [m], their angles [rad]."""
+        spread = jnp.asarray(incidence(self.segments), q.dtype)
+        return (spread @ q).reshape(8, -1) + self._held(t)
+
+    def _joint_strains(self, frames):
+        """Of variables (8, s + 1): curvature along the second and against the first director, and
+        twist, (3, s + 1) [1/m]."""
+        along, across = frames
+        shares = self.shares
+
+        def strains(x):
+            a, b = x[:3], x[3:6]
+            ta, tb = a / jnp.sqrt(_dot(a, a)), b / jnp.sqrt(_dot(b, b))
+            ma = _turned(across[:, :-1], along[:, :-1], ta, x[6])
+            mb = _turned(across[:, 1:], along[:, 1:], tb, x[7])
+            bend = _cross(ta, tb) * (2.0 / (1.0 + _dot(ta, tb)))
+            carried = _transported(ma, ta, tb)
+            twist = jnp.arctan2(_dot(_cross(carried, mb), tb), _dot(carried, mb))
+            first = 0.5 * _dot(bend, _cross(ta, ma) + _cross(tb, mb))
+            second = -0.5 * _dot(bend, ma + mb)
+            return jnp.stack([first, second, twist]) / shares
+
+        return strains
+
+    def strains(self, t, q):
+        """At the joints curvature along the second and against the first director, and twist, (3,
+        s + 1) [1/m]; stretch of the segments (s,)."""
+        x = self._locals(t, q)
+        stretch = jnp.sqrt(_dot(x[3:6], x[3:6]))[:-1] / self.spacing - 1.0
+        return self._joint_strains(self._frames(t))(x), stretch
+
+    # --- equations
+    def _rest(self):
+        bent = self.rest_curvature
+        bent = jnp.zeros((self.segments + 1, 2), self.nodes.dtype) if bent is None else bent
+        return jnp.pad(bent.T, ((0, 1), (0, 0)))
+
+    def _stiffness(self):
+        joint = jnp.stack([self.EI, self.EI, self.GJ])
+        return joint[:, None] * self.shares, self.spacing * self.EA
+
+    def potential_energy(self, t, q):
+        (joints, stretch), (bending, axial) = self.strains(t, q), self._stiffness()
+        elastic = jnp.sum(bending * (joints - self._rest()) ** 2) + jnp.sum(axial * stretch**2)
+        return 0.5 * elastic + self._weight() * jnp.sum(self.place(t, q)[1:-1, 2])
+
+    def _weight(self):
+        """Of one node [N]."""
+        return self.line_density * self.spacing * self.gravity
+
+    def _law(self, t):
+        """Forces (8, s + 1) with which joints, and the segments after them, resist their variables
+        and rates."""
+        strains, rest = self._joint_strains(self._frames(t)), self._rest()
+        bending, _ = self._stiffness()
+        stretched = np.arange(self.segments + 1) < self.segments
+
+        def law(x, rate):
+            joints, joint_rates = jax.jvp(strains, (x,), (rate,))
+            moments = bending * (joints - rest + self.bending_time * joint_rates)
+            resists = jax.vjp(strains, x)[1](moments)[0]
+            size = jnp.sqrt(_dot(x[3:6], x[3:6]))
+            along = x[3:6] / size
+            pull = size / self.spacing - 1.0
+            pull = pull + self.axial_time * _dot(along, rate[3:6]) / self.spacing
+            tension = jnp.where(stretched, self.EA * pull, 0.0) * along
+            return resists + jnp.pad(tension, ((3, 2), (0, 0)))
+
+        return law
+
+    def _outside(self, v):
+        """Weight and resistance of the air."""
+        slowed = self.drag * self.spacing * v[: 3 * (self.segments - 1)].reshape(-1, 3)
+        down = jnp.array([0.0, 0.0, 1.0], v.dtype) * self._weight()
+        angles = jnp.zeros(self.segments, v.dtype)
+        return -jnp.concatenate([(slowed + down).reshape(-1), angles])
+
+    def _moving(self, t, q, v):
+        """Variables of the joints and their rates."""
+        spread = jnp.asarray(incidence(self.segments), q.dtype)
+        return self._locals(t, q), (spread @ v).reshape(8, -1) + self._held_rate(t)
+
+    def force(self, t, q, v, u):
+        spread = jnp.asarray(incidence(self.segments), q.dtype)
+        resists = self._law(t)(*self._moving(t, q, v))
+        return self._outside(v) - resists.reshape(-1) @ spread
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        """Joint by joint; the mass matrix is constant, and there are no constraints."""
+        law, (x, rate) = self._law(t), materialise(self._moving(t, q, v))
+        by_place, by_rate = stiffness.local_derivatives(law, x, rate)
+        spread = jnp.asarray(incidence(self.segments), q.dtype).reshape(8, -1, q.shape[0])
+
+        def assembled(blocks):
+            rows = jnp.einsum("abj,bjn->ajn", blocks, spread)
+            return -jnp.einsum("ajm,ajn->mn", spread, rows)
+
+        air = np.repeat([1.0, 0.0], [3 * (self.segments - 1), self.segments])
+        return DenseLinearisation(
+            M=self.mass_matrix(q),
+            f=self._outside(v) - jnp.einsum("aj,ajn->n", law(x, rate), spread),
+            K=assembled(by_place),
+            D=assembled(by_rate) - self.drag * self.spacing * jnp.diag(air),
+        )
+
+    def _masses(self):
+        node = self.line_density * self.spacing
+        kinds = np.repeat([0, 1], [3 * (self.segments - 1), self.segments])
+        return jnp.where(kinds == 0, node, node * self.gyration**2)
+
+    def mass_matrix(self, q):
+        return jnp.diag(self._masses())
+
+    def momentum(self, q, v):
+        return self._masses() * v
+
+    def mass_solve(self, q, B):
+        return B / self._masses()[:, None]
+
+    def valid(self, t, q, v):
+        """No segment is stretched to three times its length or has nearly made half a turn."""
+        edges = jnp.diff(self.place(t, q), axis=0)
+        size = jnp.sqrt(jnp.sum(edges * edges, axis=1))
+        turned = jnp.sum(edges * _unit(jnp.diff(self.nodes, axis=0)), axis=1) / size
+        return (jnp.max(size) < 3.0 * self.spacing) & (jnp.min(turned) > -0.995)
+
+    # --- states and outputs
+    def default_state(self):
+        q = jnp.concatenate([self.nodes[1:-1].reshape(-1), jnp.zeros(self.segments)])
+        return State(q, jnp.zeros_like(q))
+
+    def outputs(self, t, q, v, u, multipliers):
+        nodes = self.place(t, q)
+        return {"nodes": nodes, "stretch": jnp.max(jnp.abs(self.strains(t, q)[1]))}
+
+    def geometry(self, t, q):
+        nodes = self.place(t, q)
+        return Scene(lines={"rod": nodes[None]}, points={"end": nodes[jnp.array([0, -1])]})
+
+    # --- rest shapes
+    def balanced_rest(self, acceleration, *, acceleration_error=3.0, curvature=1.0):
+        """The rest curvature (s + 1, 2) [1/m] most likely to hold the given shape, `nodes`, while
+        its nodes accelerate by `acceleration` (s + 1, 3) [m/s^2], if that is known up to
+        `acceleration_error` [m/s^2] and rest curvatures are of the size `curvature` [1/m]: least
+        squares, tensions as they must be. What no load explains is taken for a bend of the rod."""
+        inner, l, node = 3 * (self.segments - 1), self.spacing, self.line_density * self.spacing
+        t, q = jnp.zeros((), self.nodes.dtype), self.default_state().q
+        by_place = lambda x: self.strains(t, jnp.concatenate([x, q[inner:]]))
+        joints, _ = by_place(q[:inner])
+        by_joint, by_stretch = jax.jacfwd(by_place)(q[:inner])
+        moments = self._stiffness()[0][:2, :, None] * by_joint[:2]  # of unit curvatures
+        moments = moments.reshape(-1, inner)
+        up = jnp.array([0.0, 0.0, 1.0]) * self.gravity
+        load = node * (acceleration[1:-1] + up).reshape(-1)
+        unmet = load + joints[:2].reshape(-1) @ moments  # what rest curvature and tension balance
+        columns = jnp.concatenate([moments, -by_stretch / l]).T / (node * acceleration_error)
+        sizes = jnp.sqrt(jnp.tile(self.shares, 2) / l) / curvature
+        prior = jnp.pad(jnp.diag(sizes), ((0, 0), (0, self.segments)))
+        right = jnp.concatenate([unmet / (node * acceleration_error), jnp.zeros_like(sizes)])
+        found = jnp.linalg.lstsq(jnp.concatenate([columns, prior]), right)[0]
+        return found[: sizes.shape[0]].reshape(2, -1).T
+
+
+@lru_cache
+def incidence(segments: int) -> np.ndarray:
+    """From coordinates to the variables of joints, (8 (s + 1), n): the joint after a segment sees
+    it first, the one before it second."""
+    inner = 3 * (segments - 1)
+    edges = np.zeros((3, segments + 2, inner + segments))
+    angles = np.zeros((segments + 2, inner + segments))
+    for j in range(segments):
+        angles[j + 1, inner + j] = 1.0
+        for c in range(3):
+            if j < segments - 1:
+                edges[c, j + 1, 3 * j + c] = 1.0
+            if j > 0:
+                edges[c, j + 1, 3 * (j - 1) + c] = -1.0
+    return np.concatenate(
+        [edges[:, :-1], edges[:, 1:], angles[None, :-1], angles[None, 1:]]
+    ).reshape(-1, inner + segments)
+
+
+def _at_joints(edges, angles):
+    """Variables of joints (8, s + 1) from those of segments, grippers first and last."""
+    return jnp.concatenate([edges[:, :-1], edges[:, 1:], angles[None, :-1], angles[None, 1:]])
+
+
+def _transported(x, a, b):
+    """Vectors `x` across unit vectors `a`, turned with them the shortest way to `b`."""
+    axis, c = _cross(a, b), _dot(a, b)
+    return c * x + _cross(axis, x) + axis * (_dot(axis, x) / (1.0 + c))
+
+
+def _turned(across, along, to, angle):
+    """Directors `across` moved with unit vectors `along` to others, and turned about these."""
+    a = _transported(across, along, to)
+    return jnp.cos(angle) * a + jnp.sin(angle) * _cross(to, a)
+
+
+def _unit(x):
+    return x / jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True))

@@ -1,0 +1,139 @@
+"""Discrete elastic rods: energies, linearisation, beams, twist, rest shapes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax.control import Quintic
+from cordax.systems import DiscreteRod, Gripper
+
+N = 6
+
+
+@pytest.fixture(scope="module")
+def bent():
+    """A bent, twisted, damped rod in moving, turning grippers, and a state of it in motion."""
+    rng = np.random.default_rng(0)
+    s = np.linspace(0.0, 1.0, N + 1)
+    nodes = np.stack([0.6 * s, 0.1 * np.sin(3 * s), -0.3 * np.sin(np.pi * s)], axis=1)
+    moved = lambda start, by: Quintic(jnp.array(start), jnp.array([by]), [[0.0, 1.0]])
+    left = Gripper(
+        moved(nodes[0], [0.1, 0.2, 0.1]),
+        moved([0.6, 0.2, -0.9], [0.2, 0.1, 0.3]),
+        moved([0.0, 1.0, 0.0], [0.5, 0.0, 0.4]),
+    )
+    right = Gripper(nodes[-1], [0.6, -0.2, 0.9], [0.1, 1.0, 0.0])
+    rod = DiscreteRod(
+        nodes,
+        left,
+        right,
+        length=0.9,
+        bending_time=0.05,
+        axial_time=0.01,
+        drag=0.1,
+        rest_curvature=rng.normal(size=(N + 1, 2)),
+    )
+    q = rod.default_state().q + 0.02 * rng.normal(size=rod.n_q)
+    return rod, jnp.asarray(0.4), q, jnp.asarray(0.3 * rng.normal(size=rod.n_q))
+
+
+def test_forces_are_those_of_the_energy(bent):
+    rod, t, q, v = bent
+    fall = -jax.grad(rod.potential_energy, argnums=1)(t, q)
+    rigid = DiscreteRod(
+        rod.nodes, rod.left, rod.right, rod.length, rest_curvature=rod.rest_curvature
+    )
+    f = rigid.force(t, q, jnp.zeros_like(v), jnp.zeros(0))
+    np.testing.assert_allclose(f, fall, atol=1e-12 * float(jnp.abs(f).max()))
+
+
+def test_linearisation_is_the_derivative_of_the_force(bent):
+    rod, t, q, v = bent
+    u = jnp.zeros(0)
+    motion = rod.linearise(t, q, v, u)
+    K, D = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, u)
+    np.testing.assert_allclose(motion.K, K, atol=1e-12 * float(jnp.abs(K).max()))
+    np.testing.assert_allclose(motion.D, D, atol=1e-12 * float(jnp.abs(D).max()))
+    np.testing.assert_allclose(motion.f, rod.force(t, q, v, u), rtol=1e-12)
+
+
+def test_damping_takes_what_grippers_and_nodes_do_to_strains(bent):
+    """Damping forces are those of rates of strain by differences, turning grippers included."""
+    rod, t, q, v = bent
+    h = 1e-5
+    ahead, behind = (rod.strains(t + e, q + e * v) for e in (h, -h))
+    rates = [(a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True)]
+    bending, axial = rod._stiffness()
+    _, back = jax.vjp(lambda q: rod.strains(t, q), q)
+    resists = back((rod.bending_time * bending * rates[0], rod.axial_time * axial * rates[1]))[0]
+    air = rod.drag * rod.spacing * v.at[3 * (N - 1) :].set(0.0)
+    still = -jax.grad(rod.potential_energy, argnums=1)(t, q)
+    f = rod.force(t, q, v, jnp.zeros(0))
+    np.testing.assert_allclose(f - still, -resists - air, atol=1e-6 * float(jnp.abs(resists).max()))
+
+
+def straight(count, **numbers):
+    nodes = np.linspace([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], count + 1)
+    hold = lambda x: Gripper([x, 0.0, 0.0], [2.0, 0.0, 0.0], [0.3, 0.0, 1.0])
+    return DiscreteRod(nodes, hold(0.0), hold(1.0), length=1.0, **numbers)
+
+
+def test_sag_of_a_clamped_beam():
+    """rho A g L^4 / (384 EI) to first order in g, with order 2 in the number of segments."""
+    errors = []
+    for count in (8, 16):
+        rod = straight(count, EI=1.0, gravity=1e-3)
+        state = rod.default_state()
+        motion = rod.linearise(0.0 * rod.length, state.q, state.v, jnp.zeros(0))
+        down = jnp.linalg.solve(motion.K, -motion.f)[: 3 * (count - 1)].reshape(-1, 3)[:, 2]
+        errors.append(float(-down.min() * 384 / 1e-3 - 1.0))
+    assert abs(errors[1]) < 0.04
+    assert 3.8 < errors[0] / errors[1] < 4.2
+
+
+def test_turned_gripper_twists_evenly():
+    rod, angle = straight(5, GJ=0.3, gravity=0.0), 1.2
+    turned = Gripper([1.0, 0, 0], [1.0, 0, 0], [0.0, -np.sin(angle), np.cos(angle)])
+    rod = DiscreteRod(rod.nodes, rod.left, turned, length=1.0, GJ=0.3, gravity=0.0)
+    places = (np.arange(5) + 0.5) / 5
+    q = rod.default_state().q.at[12:].set(angle * places)
+    t, u = jnp.zeros(()), jnp.zeros(0)
+    # round-off of the spacing, 1e-16 m, is 1e-11 N through EA/l = 1e5 N/m
+    np.testing.assert_allclose(rod.force(t, q, 0.0 * q, u), 0.0, atol=1e-10)
+    np.testing.assert_allclose(rod.potential_energy(t, q), 0.5 * 0.3 * angle**2, rtol=1e-12)
+
+
+def test_rest_shape_that_holds_a_shape():
+    """An arc without weight needs the arc for its rest shape; in the presence of weight the rest
+    shape found leaves a hundredth of the force."""
+    a = np.linspace(-0.7, 0.7, N + 1)
+    nodes = np.stack([np.sin(a), 0.0 * a, np.cos(a)], axis=1)
+    edge = lambda a: [np.cos(a), 0.0, -np.sin(a)]
+    grips = [Gripper(nodes[i], edge(a[i]), [0.0, 1.0, 0.0]) for i in (0, -1)]
+    spacing = np.linalg.norm(nodes[1] - nodes[0])
+    rod = lambda **kw: DiscreteRod(nodes, *grips, length=N * spacing, **kw)
+    t, q = jnp.zeros(()), rod().default_state().q
+    arc = rod().strains(t, q)[0][:2].T
+    np.testing.assert_allclose(jnp.abs(arc), np.tile([0.0, 1.0], (N + 1, 1)), atol=0.02)
+    u = jnp.zeros(0)
+    at_rest = rod(rest_curvature=arc, gravity=0.0).force(t, q, 0.0 * q, u)
+    np.testing.assert_allclose(at_rest, 0.0, atol=1e-9)
+    rest = rod().balanced_rest(jnp.zeros((N + 1, 3)), acceleration_error=0.01, curvature=10.0)
+    across = jax.jacfwd(lambda q: rod().strains(t, q)[1])(q)  # tension may do what it likes
+    free = lambda f: f - across.T @ jnp.linalg.lstsq(across.T, f)[0]
+    left = free(rod(rest_curvature=rest).force(t, q, 0.0 * q, u))
+    assert jnp.abs(left).max() < 0.01 * jnp.abs(free(rod().force(t, q, 0.0 * q, u))).max()
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="rest_curvature"):
+        straight(5, rest_curvature=np.zeros((5, 2)))
+    with pytest.raises(ValueError, match="nodes"):
+        grip = Gripper([0.0, 0, 0], [1.0, 0, 0], [0, 0, 1.0])
+        DiscreteRod(np.zeros((2, 3)), grip, grip, length=1.0)
+
+
+def test_contract(bent):
+    cordax.check_machine(bent[0])
