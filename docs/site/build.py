@@ -21,7 +21,14 @@ MENUS = {
     "Machines": ["neck", "cable-robot", "spline-rod", "rope-robot", "mechanism", "machine-files"],
     "Your own machine": ["your-own-machine", "tutorial-energies", "tutorial-parts"],
     "Simulate": ["choosing-an-integrator", "plotting", "saving"],
-    "Many runs": ["sweeps", "identification", "gradients", "optimisation", "environments", "workspace"],
+    "Many runs": [
+        "sweeps",
+        "identification",
+        "gradients",
+        "optimisation",
+        "environments",
+        "workspace",
+    ],
     "Trust": ["validation", "validation-papers"],
     "The code": ["architecture", "contributing", "changelog"],
 }
