@@ -67,13 +67,15 @@ def strut():
 
 
 def rope():
-    """An elastic cord with a free end that a known force pulls: x and z of three nodes, 2 s at
+    """An elastic cord with a free end that a known force pulls: x and z of three nodes, 1 s at
     100 Hz, 0.1 mm."""
-    cord = RopeRobot([[0.0, 0.0]], 1.0, EA=2e3, EI=5e-3, bending_time=0.02, count=8)
+    cord = RopeRobot(
+        [[0.0, 0.0]], 1.0, EA=2e3, EI=5e-3, axial_time=2e-4, bending_time=0.02, count=6
+    )
     control = Multisine([0.3, -8.0], [1.5, 4.0, 9.0], [[0.4, 0.3, 0.2], [1.0, 2.0, 2.0]])
-    method = {"dt": 2e-3, "integrator": "rosenbrock_2", "duration": 2.0, "save_every": 5}
+    method = {"dt": 2.5e-4, "integrator": "rk4", "duration": 1.0, "save_every": 40}
     one = Experiment(cord, lambda machine: machine.rest(jnp.array([0.3, -8.0])), control, **method)
-    seen = {f"node_{2 * node + c}": 1e-4 for node in (2, 5, 8) for c in (1, 2)}
+    seen = {f"node_{2 * node + c}": 1e-4 for node in (2, 4, 6) for c in (1, 2)}
     return one, ["EA", "EI", "axial_time", "bending_time"], [1.5, 0.6, 2.0, 0.5], seen
 
 
@@ -144,7 +146,7 @@ def payload():
 
 def finger():
     """Two phalanges on torsion springs, a tendon once round an idler at each joint, wound by a
-    drum: joint and drum angles, 1.5 s at 200 Hz, 1e-3 rad."""
+    drum: joint and drum angles, 1 s at 200 Hz, 1e-3 rad."""
     r = 8e-3
     idler = lambda body, at: mech.Pulley(body, at, r, axis=(0, 1, 0), zero=(1, 0, 0), turns=1)
     way = [
@@ -176,7 +178,7 @@ def finger():
     length = make([0.2]).cable_lengths()["cable"]
     machine = make([float(length[0]) - 1e-3])
     control = Multisine([-0.06], [1.3, 2.9], [[0.03, 0.02]])
-    one = Experiment(machine, None, control, dt=5e-4, integrator="rosenbrock_2", duration=1.5)
+    one = Experiment(machine, None, control, dt=5e-4, integrator="rk4", duration=1.0)
     friction = Parameter("friction", lambda machine: machine.elements[0].friction, unit="1")
     seen = {"proximal": 1e-3, "distal": 1e-3, "drum": 1e-3}
     return one.replace(save_every=10), [friction], [2.5], seen
@@ -220,7 +222,7 @@ def solve(case: str, seed: int = 1) -> dict:
     clock = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = identify(guess, recording, names, noise=dict(seen))
+        fit = identify(guess, recording, names, noise=dict(seen), check_step=False)
     seconds = time.process_time() - clock
     values, errors = np.asarray(fit.values), np.asarray(fit.standard_errors)
     interval = np.asarray(fit.interval())
@@ -237,7 +239,6 @@ def solve(case: str, seed: int = 1) -> dict:
         "noise_scale": float(fit.noise_scale),
         "iterations": int(fit.iterations),
         "cpu_seconds": seconds,
-        "step_shift_in_errors": (np.asarray(fit.step_shift) / errors).tolist(),
         "says": [fit.reason, *fit.unidentifiable(), *sentences(fit)],
     }
 

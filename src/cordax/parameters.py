@@ -26,7 +26,8 @@ class Parameter(eqx.Module):
       the start and the controller, `"state0.q[0]"`. Any text if `where` is given.
     - `where`: a function from the machine to the array, instead of a path.
     - `transform`: "log" searches the logarithm, so that the value stays positive and steps are
-      relative; "linear" the number itself. Default: "log" for positive start values.
+      relative; "linear" the number itself. Default: "log" for positive start values of the machine
+      and its controller.
     - `bounds`: (low, high); the search then stays between them, in logit coordinates.
     - `each`: with several recordings, one value for each of them, named `name@0`, `name@1`...,
       instead of one for all. Default: each for the start (`state0.`), one for all else.
@@ -263,7 +264,9 @@ def _kind(parameter: Parameter, start) -> str:
     positive = values is None or bool(np.all(values > 0))
     if parameter.transform == "log":
         require(positive, parameter.name, start, "a positive start for the log transform")
-    return parameter.transform or ("log" if positive else "linear")
+    # coordinates may change their sign on the way
+    start_number = parameter.name.startswith("state0")
+    return parameter.transform or ("log" if positive and not start_number else "linear")
 
 
 def _find(parameter: Parameter, experiment: Experiment) -> _Place:

@@ -97,6 +97,20 @@ def test_units_and_residuals_in_tables(fit):
     assert "x " in table and " 61 " in table and "independent" in table
 
 
+def test_residuals_are_drawn(fit):
+    import matplotlib.pyplot as plt
+
+    from cordax.plot import plot_residuals
+
+    figure = plot_residuals(fit)
+    correlation = figure.axes[0].lines[0].get_ydata()
+    assert correlation[0] == 1.0 and np.max(np.abs(correlation[1:])) < 0.5
+    with pytest.raises(ValueError, match="a number from 0 to 0"):
+        plot_residuals(fit, 1)
+    plt.close(figure)
+    plt.close(fit.plot())
+
+
 def test_a_fit_is_saved_and_read_back(fit, tmp_path):
     path = fit.save(tmp_path / "fit")
     again = Fit.load(path)

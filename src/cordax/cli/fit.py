@@ -194,7 +194,7 @@ def _with_recorded(path: Path, base: Experiment, data: Recording, inputs):
     if given:
         _require_inputs(path, data, system)
         u = jnp.stack([data.values[n] for n in system.input_names], axis=1)
-        base = base.replace(control=RecordedInput(data.t, u, inputs))
+        base = base.replace(control=RecordedInput(data.t, u, inputs), t0=float(data.t[0]))
     names = (*system.coordinate_names, *(f"d_{n}" for n in system.velocity_names))
     first = [float(data.values[n][0]) if n in data.values else np.nan for n in names]
     if "integrator" in data.about and np.all(np.isfinite(first)):

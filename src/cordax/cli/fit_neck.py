@@ -21,7 +21,8 @@ def neck_experiment(
     held = _numbers("tension", tension, system.n_tendons)
     level = noise if isinstance(noise, float) else None
     begin, words = _start(system, data, torque, alpha, held, level)
-    return Experiment(system, begin, RecordedInput(data.t, torque, inputs)), words
+    recorded = RecordedInput(data.t, torque, inputs)
+    return Experiment(system, begin, recorded, t0=float(data.t[0])), words
 
 
 def _start(system: Neck, data: Recording, torque, alpha, held, noise):

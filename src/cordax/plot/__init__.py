@@ -2,7 +2,7 @@
 
 from .animate import animate
 from .files import save_figure
-from .fit import plot_fit
+from .fit import plot_fit, plot_residuals
 from .lines import plot_states
 from .page import write_page
 from .pose import plot_pose
@@ -13,6 +13,7 @@ __all__ = [
     "animate",
     "plot_fit",
     "plot_pose",
+    "plot_residuals",
     "plot_scene",
     "plot_snapshots",
     "plot_states",

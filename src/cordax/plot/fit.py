@@ -52,3 +52,39 @@ def plot_fit(fit: Fit, recording: int = 0) -> Figure:
         for one in axes[-1]:
             one.set_xlabel("time [s]")
     return figure
+
+
+def plot_residuals(fit: Fit, recording: int = 0, lags: int = 40) -> Figure:
+    """Whether residuals are noise: of each recorded quantity their correlation over `lags` samples,
+    with the band that 95 % of independent errors stay in, and their distribution over the given
+    noise beside the normal one; returns the figure."""
+    count = len(fit.trials)
+    require(recording in range(count), "recording", recording, f"a number from 0 to {count - 1}")
+    trial = fit.trials[recording]
+    r = np.asarray(trial.by_channel(trial.weighed(fit.differences[recording])))
+    seen = np.asarray(trial.seen)
+    with plt.rc_context(FONT):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(11.0, 4.0), layout="constrained")
+        for c, (name, colour) in enumerate(zip(trial.channels, cycle(COLOURS), strict=False)):
+            x = r[seen[:, c], c]
+            if x.size < 3:
+                continue
+            left.plot(_correlation(x, lags), color=colour, lw=1.2, label=pretty(name))
+            right.hist(x, bins=30, density=True, histtype="step", color=colour)
+        band = 1.96 / np.sqrt(max(int(seen.sum(axis=0).max()), 1))
+        left.axhspan(-band, band, color="0.9")
+        left.set(xlabel="samples apart", ylabel="correlation of residuals")
+        left.legend(loc="best", frameon=False, ncols=2)
+        z = np.linspace(-4.0, 4.0, 200)
+        normal = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        right.plot(z, normal, color="0.4", lw=1.0, label="normal")
+        right.set(xlabel="residual over noise", ylabel="density")
+        right.legend(loc="best", frameon=False)
+    return figure
+
+
+def _correlation(x: np.ndarray, lags: int) -> np.ndarray:
+    x = x - x.mean()
+    count = min(lags, x.size - 1)
+    whole = np.array([x[: x.size - k] @ x[k:] for k in range(count + 1)])
+    return whole / max(whole[0], np.finfo(float).tiny)
