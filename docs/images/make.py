@@ -11,8 +11,6 @@ import cordax
 from cordax.cli.machines import experiment_of
 from cordax.plot import animate, plot_scene, save_figure
 from cordax.plot.scene import dimension, line_values, norm_of, scenes_of
-from cordax.systems import SplineRod
-from cordax.systems.rod.ends import End
 
 #: machine, title, instant that is shown [s] (None: of the largest sag), options of the picture, and
 #: of the film
@@ -20,7 +18,7 @@ MACHINES = [
     ("neck", "tendon-driven neck", 2.6, {}, {}),
     ("eight_cables", "platform on cables", 0.5, {"view": (22.0, -50.0)}, {}),
     ("rod", "falling wire", None, {}, {"speed": 0.5}),
-    ("rope-robot", "ropes that sag and snap", 5.55, {}, {}),
+    ("rope_robot", "ropes that sag and snap", 5.55, {}, {}),
     ("strut", "tensegrity strut", 0.7, {"view": (24.0, -50.0)}, {}),
 ]
 
@@ -33,24 +31,14 @@ def main() -> None:
     plt.switch_backend("Agg")
     cordax.enable_x64()
     cordax.enable_cache()
-    runs = {name: cordax.simulate(experiment(name)) for name, *_ in MACHINES}
+    runs = {name: cordax.simulate(experiment_of(name)) for name, *_ in MACHINES}
     print("wrote", save_figure(five(runs), asked.folder / "machines.png", dpi=110))
     if asked.films:
         for name, title, _, look, options in MACHINES:
-            path = asked.folder / f"{name.replace('-', '_')}.gif"
+            path = asked.folder / f"{name}.gif"
             print(
                 "wrote", animate(runs[name], path, title=title, fps=15, dpi=60, **look, **options)
             )
-
-
-def experiment(name: str) -> cordax.Experiment:
-    """As commands know it; the wire with ends that slide, so that it sags more."""
-    known = experiment_of(name)
-    if name != "rod":
-        return known
-    ends = {"left": End.sliding(50.0), "right": End.sliding(50.0)}
-    rod = SplineRod(2.0, 2e-3, 2700.0, 69e9, 0.33, control_points=9, **ends)
-    return known.replace(system=rod)
 
 
 def five(runs: dict) -> plt.Figure:
