@@ -307,8 +307,10 @@ def _wrong(dynamics: Dynamics, overdue, active):
 
 
 def _while_left(go, times: int):
-    """`go` repeated while something is left of the step, at most `times`."""
-    once = lambda now, _: (lax.cond(now.left > 0, go, lambda now: now, now), None)
+    """`go` repeated while something is left of the step, at most `times`. Reverse mode computes it
+    again: stored for all passes that a step may take, it is nine times slower."""
+    again = jax.checkpoint(go, prevent_cse=False)
+    once = lambda now, _: (lax.cond(now.left > 0, again, lambda now: now, now), None)
     return lambda now: lax.scan(once, now, length=times)[0]
 
 
