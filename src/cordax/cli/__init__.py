@@ -43,9 +43,11 @@ _COMMANDS = {
     ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from a recording"),
     "sweep": _Command("sweep", "sweep", "simulate a machine in many variants, resumable"),
+    "optimise": _Command("optimise", "optimise", "find numbers that make a measure small"),
     "view": _Command("view", "view", "a machine or a saved run in the browser, to play and change"),
+    "bench": _Command("bench", "bench", "how fast a machine is simulated here"),
     "doctor": _Command("doctor", "doctor", "versions, devices, caches: what to say in a report"),
-    "list": _Command("listing", "show", "machines and integrators"),
+    "list": _Command("listing", "show", "machines, kinds of machines for files, integrators"),
 }
 
 

@@ -18,6 +18,7 @@ def sweep(
     /,
     vary: UseAppendAction[tuple[str, ...]],
     measure: UseAppendAction[tuple[str, ...]] = (),
+    set: UseAppendAction[tuple[str, ...]] = (),
     samples: int = 0,
     seed: int = 0,
     duration: float | None = None,
@@ -29,6 +30,7 @@ def sweep(
     progress: bool = True,
     json: bool = False,
     overwrite: bool = False,
+    allow_code: bool = False,
 ) -> int:
     """Simulate a machine once for each combination of numbers, and keep measures of each motion.
 
@@ -41,12 +43,12 @@ def sweep(
         cordax sweep suspended --vary platform.mass=8:16:9 --vary drives.lengths[0]=2.9,3.0
 
     Args:
-        machine: a file, robot.toml, or one of neck, rod, rope-robot, strut, suspended,
-            pick_and_place, overturning, eight_cables.
+        machine: an example or a kind of `cordax list`, a machine file, or a saved trajectory.
         vary: name=from:to:count, name=from:to:count:log or name=value,value,...; names are those
             of the machine's numbers, as in `cordax fit`. Several --vary make all combinations.
         measure: "KIND NAME", such as "largest tension" or "final x"; kinds are final, largest,
             smallest, span, rms. By default the largest of what shows the machine's motion.
+        set: another value for a key of the file, as in `cordax run`.
         samples: instead of all combinations, so many rows spread evenly at random between the
             first and the last value of each --vary, in equal ratios for those with log.
         seed: of these rows.
@@ -59,8 +61,9 @@ def sweep(
         progress: show a progress bar.
         json: print the result as JSON.
         overwrite: replace another sweep in the folder.
+        allow_code: the file may name classes of yours.
     """
-    experiment = experiment_of(machine)
+    experiment = experiment_of(machine, changes=set, code=allow_code)
     given = {"duration": duration, "dt": dt, "integrator": integrator}
     experiment = experiment.replace(**{k: x for k, x in given.items() if x is not None})
     axes = dict(variation(text) for text in vary)

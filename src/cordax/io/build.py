@@ -16,10 +16,12 @@ from .table import Table
 
 class Builder(NamedTuple):
     """Makes modules. `given`: arguments that are known without being written, such as the machine
-    of a controller; `code`: whether classes of the user may be named, "module:Class"."""
+    of a controller; `code`: whether classes of the user may be named, "module:Class"; `seen`: a
+    list to be told what was made of which table, and from what."""
 
     given: Mapping[str, Any] = {}
     code: bool = False
+    seen: list | None = None
 
     def module(self, table: Table, bases: tuple[type, ...], place: str = "") -> Any:
         """What a table describes: one of the `bases`."""
@@ -57,6 +59,8 @@ class Builder(NamedTuple):
             elif argument.required:
                 table.needed(name, _expected(argument))
         table.finish()
+        if self.seen is not None:
+            self.seen.append((table.name, make, values))
         with table.naming():
             try:
                 return make(**values)
@@ -77,7 +81,7 @@ class Builder(NamedTuple):
             part = lambda i, y: self._value(table, key, argument, y, (*index, i))
             return tuple(part(i, y) for i, y in enumerate(x))
         if isinstance(x, str) and argument.number and is_quantity(x):
-            return quantity(at(), x)
+            return quantity(at(), x, argument.unit)
         if isinstance(x, str) and argument.bases and len(index) <= argument.depth:
             if argument.number:  # or a name, where a constructor takes one
                 return x

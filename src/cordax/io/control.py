@@ -15,13 +15,15 @@ from .kinds import Argument
 from .table import Table
 
 
-def read_control(top: Table, machine: System, dt: float, code: bool = False) -> Any:
+def read_control(
+    top: Table, machine: System, dt: float, code: bool = False, seen: list | None = None
+) -> Any:
     """A controller, or constant inputs (n_u,). Without a `kind`, keys are names of inputs and
     their values numbers or motions."""
     if isinstance(top.raw("control"), list):
         return top.numbers("control", (machine.n_u,))
     table = top.table("control")
-    build = Builder({"machine": machine, "rod": machine, "period": dt}, code)
+    build = Builder({"machine": machine, "rod": machine, "period": dt}, code, seen)
     if not table.has("kind"):
         return _inputs(table, machine, build)
     make = build.maker(table, (Controller,))

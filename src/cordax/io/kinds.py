@@ -20,6 +20,7 @@ from .._precision import Number
 from ..mechanics import System
 from ..mechanics.motion import Reference
 from ..systems import mechanism, neck, rod, rope_robot
+from .quantities import units_of
 
 _PACKAGES = (systems, neck, rod, rope_robot, mechanism, control, formulations, integrators)
 #: by which something is known besides
@@ -35,7 +36,8 @@ _ALSO = {
 
 class Argument(NamedTuple):
     """What a maker takes by a `name`: parts of the `bases`, in `depth` lists in one another, or
-    something else; `number`: whether it is a number or an array of numbers."""
+    something else; `number`: whether it is a number or an array of numbers, in a `unit` where the
+    docstring says it."""
 
     name: str
     bases: tuple[type, ...]
@@ -43,6 +45,7 @@ class Argument(NamedTuple):
     number: bool
     required: bool
     default: Any
+    unit: str = ""
 
 
 def words(name: str) -> str:
@@ -118,6 +121,12 @@ def kind_of(name: str, choices: dict[str, Callable], place: str = "") -> str | N
 @cache
 def arguments(make: Callable) -> dict[str, Argument]:
     """What a class or function takes, by name."""
+    found = _arguments(make)
+    units = units_of(make.__doc__ or "", found)
+    return {name: x._replace(unit=units.get(name, "")) for name, x in found.items()}
+
+
+def _arguments(make: Callable) -> dict[str, Argument]:
     parameters = inspect.signature(make).parameters
     if isinstance(make, type) and dataclasses.is_dataclass(make):
         fields = [f for f in dataclasses.fields(make) if f.init]
@@ -143,13 +152,18 @@ def _asked(field: dataclasses.Field) -> bool:
 def _of_field(field: dataclasses.Field) -> Argument:
     bases, depth = _parts(field.type)
     converter = field.metadata.get("converter")
-    number = isinstance(converter, Number) or Reference in bases
+    number = isinstance(converter, Number) or Reference in bases or _is_array(field.type)
     missing = dataclasses.MISSING
     required = field.default is missing and field.default_factory is missing
     default = field.default
     if default is missing:
         default = None if required else field.default_factory()  # pyright: ignore
     return Argument(field.name, bases, depth, number, required, default)
+
+
+def _is_array(annotation: Any) -> bool:
+    """Whether it says `Float[Array, ...]`, or that or None."""
+    return any(hasattr(x, "dim_str") for x in (annotation, *get_args(annotation)))
 
 
 def _parts(annotation: Any, depth: int = 0) -> tuple[tuple[type, ...], int]:

@@ -85,9 +85,14 @@ def find_machine(
 
 
 def read_machine(
-    path: str | Path, *, changes: Iterable[str] = (), code: bool = False
+    path: str | Path,
+    *,
+    changes: Iterable[str] = (),
+    code: bool = False,
+    seen: list | None = None,
 ) -> MachineFile:
-    """Read a machine file. Raises `ValueError` naming file, line, key, value and expectation."""
+    """Read a machine file; `changes` and `code` as in `find_machine`, `seen` as in `Builder`.
+    Raises `ValueError` naming file, line, key, value and expectation."""
     top = read_toml(path)
     for change in changes:
         _change(top, change)
@@ -98,13 +103,21 @@ def read_machine(
     name = top.text("name", top.path.stem)
     run = top.table("run", needed=True)
     control, start = top.has("control"), top.has("start")
-    machine = Builder(code=code).made(top, make)
+    machine = Builder(code=code, seen=seen).made(top, make)
     require(isinstance(machine, System), top.where("kind"), type(machine).__name__, "a machine")
     settings = _run(run, machine, code)
-    law = read_control(top, machine, settings["dt"], code) if control else None
+    law = read_control(top, machine, settings["dt"], code, seen) if control else None
     state = read_start(top, machine, law) if start else None
     with top.naming():
-        return MachineFile(name, kind, Experiment(machine, state, law, **settings))
+        experiment = Experiment(machine, state, law, **settings)
+        try:
+            begin = experiment.start
+        except NotImplementedError as error:  # of a class of the user
+            raise ValueError(f"{top.where('start')}: {error}") from error
+    sizes = (begin.q.shape, begin.v.shape)
+    right = ((machine.n_q,), (machine.n_v,))
+    require(sizes == right, top.where("start"), f"shapes {sizes}", f"shapes {right}")
+    return MachineFile(name, kind, experiment)
 
 
 def _machine(top: Table, code: bool) -> tuple[Callable, str]:

@@ -1,8 +1,57 @@
 """Files to begin with."""
 
-from .machine_file import example_path
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from .kinds import arguments, kinds
+from .machine_file import example_path, read_machine
+
+_WIDTH = 100
 
 
 def starting_file(kind: str) -> str:
-    """The text of a machine file of a kind, or of an example, that runs as it is."""
-    return example_path(kind).read_text(encoding="utf-8")
+    """The text of a machine file of a kind, or of an example, that runs as it is; comments at its
+    end name what else it may say."""
+    path = example_path(kind)
+    return path.read_text(encoding="utf-8") + _more(path)
+
+
+def _more(path: Path) -> str:
+    """Keys that a file leaves out, with their defaults, table by table."""
+    seen: list[tuple[str, Callable, dict[str, Any]]] = []
+    read_machine(path, seen=seen)
+    lines, told = [], set()
+    for place, make, given in seen:
+        left = [a for a in arguments(make).values() if not a.required and a.name not in given]
+        if not left or make in told:
+            continue
+        told.add(make)
+        head = f"# [{place}]" if place else "# top"
+        for argument in left:
+            word = f"{argument.name} = {_toml(argument.default, argument.bases, argument.name)}"
+            if len(head) + len(word) + 2 > _WIDTH:
+                lines.append(head)
+                head = "#    "
+            head += f" {word};" if head != "#" else word
+        lines.append(head.rstrip(";"))
+    return "\n".join(["", "# More keys, with their defaults:", *lines, ""]) if lines else ""
+
+
+def _toml(x: Any, bases: tuple[type, ...], place: str) -> str:
+    """A default as it would be written."""
+    if x is None:
+        return "(none)"
+    if isinstance(x, bool):
+        return str(x).lower()
+    if isinstance(x, str):
+        return f'"{x}"'
+    if isinstance(x, eqx.Module):
+        named = [name for name, make in kinds(bases, place).items() if make is type(x)]
+        return f'"{named[0]}"' if named else type(x).__name__
+    if isinstance(x, tuple | list):
+        return "[" + ", ".join(_toml(y, bases, place) for y in x) + "]"
+    return f"{x:g}" if isinstance(x, float | int | np.number) else str(x)

@@ -1,0 +1,106 @@
+"""Every command as a process of its own: good input ends with 0, bad with 2 and a sentence."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cordax.cli import main
+
+PENDULUM = """
+kind = "pendulum"
+length = 0.5
+
+[start]
+angle = 0.3
+
+[run]
+duration = 0.1
+dt = 0.01
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("commands")
+    (path / "pendulum.toml").write_text(PENDULUM)
+    return path
+
+
+def cordax(folder, *words):
+    """Exit code, output and errors of a command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cordax", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "JAX_PLATFORMS": "cpu"},
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+GOOD = {
+    "list": (["list", "--json"], "machines"),
+    "new": (["new", "tower-crane"], 'kind = "mechanism"'),
+    "run": (["run", "pendulum.toml", "--film", "none", "--no-figure", "--csv"], "wrote"),
+    "sweep": (
+        ["sweep", "pendulum.toml", "--vary", "length=0.4:0.6:3", "--measure", "largest angle"],
+        "3 variants",
+    ),
+    "optimise": (
+        ["optimise", "pendulum.toml", "--change", "length=0.2:0.9", "--minimise", "final angle"],
+        "optimum",
+    ),
+    "bench": (["bench", "pendulum.toml", "--repeat", "1", "--json"], "us_per_step"),
+    "doctor": (["doctor", "--json"], "loops hoisted"),
+}
+BAD = {
+    "nothing": ([], "usage"),
+    "no command": (["swim"], "there is no 'swim'"),
+    "list": (["list", "--jsn"], "--jsn"),
+    "new": (["new", "nek"], "the nearest is neck"),
+    "run": (["run", "nek"], "the nearest is neck"),
+    "run key": (
+        ["run", "pendulum.toml", "--set", "lenght=1", "--overwrite"],
+        "the nearest is length",
+    ),
+    "reproduce": (["reproduce", "nek"], "did you mean 'neck'?"),
+    "fit": (["fit", "pendulum.toml", "none.csv", "--parameters", "length"], "none.csv"),
+    "sweep": (["sweep", "pendulum.toml", "--vary", "mas=1:2:3"], "mas"),
+    "optimise": (
+        ["optimise", "pendulum.toml", "--change", "length", "--minimise", "angle", "--overwrite"],
+        "measure: got 'angle', expected 'KIND NAME'",
+    ),
+    "view": (["view", "none.npz"], "none.npz"),
+    "bench": (["bench", "pendulum.toml", "--repeat", "0"], "repeat: got 0"),
+    "doctor": (["doctor", "--loud"], "--loud"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_input(name, folder):
+    words, said = GOOD[name]
+    code, out, err = cordax(folder, *words)
+    assert code == 0, err
+    assert said in out
+    if "--json" in words:
+        json.loads(out)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name, folder):
+    words, said = BAD[name]
+    code, out, err = cordax(folder, *words)
+    assert code == 2 and said in err + out
+
+
+@pytest.mark.parametrize("name", ["run", "sweep", "optimise", "new", "bench"])
+def test_help_teaches_by_example(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--help"])
+    assert stopped.value.code == 0
+    assert f"cordax {name} " in capsys.readouterr().out.partition("usage")[2].partition("\n")[2]

@@ -1,0 +1,159 @@
+"""Any machine from a file: kinds by name, lines in errors, numbers with units, own classes."""
+
+import tomllib
+
+import numpy as np
+import pytest
+
+import cordax
+from cordax.io import EXAMPLES, example_path, find_machine, read_machine, starting_file
+from cordax.io.kinds import arguments, kinds, words
+from cordax.io.lines import lines_of
+from cordax.systems import Harness, Neck, RopeRobot, SplineRod, mechanism
+
+PENDULUM = """
+kind = "mechanism"
+
+[[bodies]]
+name = "arm"
+joint = { kind = "revolute", axis = "y" }
+solids = [
+    { kind = "rod", length = 1.0, mass = "500 g", centre = [0.5, 0.0, 0.0] },
+    { kind = "sphere", radius = "5 cm", mass = 1.0, centre = [1.0, 0.0, 0.0] },
+]
+start = "30 deg"
+
+[[elements]]
+kind = "joint_motors"
+joints = "arm"
+
+[control]
+torque_arm = 0.5
+
+[run]
+duration = 0.01
+dt = 1e-3
+"""
+
+
+def written(folder, text, name="machine.toml"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_what_new_prints_is_the_example_and_more(name, tmp_path):
+    text = starting_file(name)
+    assert tomllib.loads(text) == tomllib.loads(example_path(name).read_text())
+    file = read_machine(written(tmp_path, text))
+    system, start = file.experiment.system, file.experiment.start
+    assert start.q.shape == (system.n_q,) and np.all(np.isfinite(start.q))
+    if system.n_constraints:
+        assert float(np.abs(system.constraint(0.0, start.q)).max()) < 1e-9
+    steps = file.experiment.duration / file.experiment.dt
+    assert steps == pytest.approx(round(steps))
+
+
+def test_files_make_what_constructors_make():
+    neck = find_machine("neck").experiment.system
+    np.testing.assert_array_equal(*(x.springs.stiffness for x in (neck, Neck.default(3))))
+    assert cordax.check_machine is not None and isinstance(neck, Neck)
+    np.testing.assert_array_equal(neck.routing.right, Neck.default(3).routing.right)
+    ropes = find_machine("rope-robot", changes=["count=4"]).experiment
+    assert isinstance(ropes.system, RopeRobot) and ropes.system.count == 4
+    np.testing.assert_allclose(ropes.control(4.5, None, None)[0], [0.0, 52.0, 0.0])
+    harness = find_machine("harness").experiment.system
+    assert isinstance(harness, Harness) and harness.rods[1].right.moves
+    assert harness.joints[1].other == 2
+
+
+def test_parts_units_and_inputs_by_name(tmp_path):
+    experiment = read_machine(written(tmp_path, PENDULUM)).experiment
+    arm = mechanism.Body(
+        "arm",
+        mechanism.Revolute("y"),
+        solids=[
+            mechanism.rod(1.0, mass=0.5, centre=(0.5, 0, 0)),
+            mechanism.sphere(0.05, mass=1.0, centre=(1.0, 0, 0)),
+        ],
+        start=[np.pi / 6],
+    )
+    ours = mechanism.Mechanism([arm], elements=[mechanism.JointMotors("arm")])
+    q = ours.default_state().q
+    np.testing.assert_allclose(experiment.start.q, q)
+    np.testing.assert_allclose(experiment.system.mass_matrix(q), ours.mass_matrix(q))
+    np.testing.assert_array_equal(experiment.inputs, [0.5])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ('"revolute"', '"revolut"', 6, "bodies[0].joint.kind: got 'revolut', expected one of fix"),
+        ("axis =", "axes =", 6, "bodies[0].joint.axes: got an unknown key (= y), expected one of"),
+        ('"5 cm"', "-1.0", 9, "bodies[0].solids[1].radius: got -1.0, expected finite values > 0"),
+        ('"5 cm"', '"5 kg"', 9, "bodies[0].solids[1].radius: got 5 kg, expected a quantity"),
+        ('"5 cm"', '"5 furlong"', 9, "bodies[0].solids[1].radius: got 'furlong', expected units"),
+        ('name = "arm"', "", 4, "bodies[0].name: got nothing, expected"),
+        ("torque_arm", "torque", 18, "control.torque: got an unknown key (= 0.5), expected one"),
+        ('joints = "arm"', 'joints = "leg"', 0, "got 'leg', expected"),
+        ("dt = 1e-3", 'integrator = "rk5"', 22, "run.integrator: got 'rk5', expected one of rk4"),
+        ("duration = 0.01", "", 20, "run.duration: got nothing, expected a number"),
+        ('kind = "mechanism"', "", 0, "kind: got nothing, expected one of"),
+    ],
+)
+def test_errors_name_file_line_key_and_the_nearest(old, new, line, said, tmp_path):
+    path = written(tmp_path, PENDULUM.replace(old, new))
+    with pytest.raises(ValueError) as error:
+        read_machine(path)
+    text = str(error.value)
+    assert text.startswith(f"{path}:{line}, " if line else f"{path}") and said in text
+
+
+def test_classes_of_the_user_only_when_allowed(tmp_path):
+    code = "from cordax.systems import Oscillator\n\n\nclass Cart(Oscillator):\n    pass\n"
+    written(tmp_path, code, "carts_of_mine.py")
+    text = 'kind = "carts_of_mine:Cart"\nmass = 3.0\n\n[run]\nduration = 0.1\ndt = 0.01\n'
+    path = written(tmp_path, text)
+    with pytest.raises(ValueError, match="--allow-code"):
+        read_machine(path)
+    machine = read_machine(path, code=True).experiment.system
+    assert type(machine).__name__ == "Cart" and float(machine.mass) == 3.0
+    path.write_text(text.replace("carts_of_mine:Cart", "carts_of_mine:Lorry"))
+    with pytest.raises(ValueError, match="has no attribute 'Lorry'"):
+        read_machine(path, code=True)
+
+
+def test_lines_of_every_key():
+    text = (
+        "a = 1\n# b = 2\nc = '''\nd = 3\n'''\n[t] # x\n'k.y' = [\n 1, {u = 2},\n {u = 3}]\n"
+        "[[r]]\nx = 1\n[[r]]\nx = { y = { z = 2 } }\n[r.s]\nw = 1979-05-27 07:32:00\n"
+    )
+    tomllib.loads(text)
+    found = lines_of(text)
+    assert "b" not in found and "d" not in found
+    wanted = {"a": 1, "c": 3, "t": 6, "t.k.y": 7, "t.k.y[1].u": 8, "t.k.y[2].u": 9, "r[0].x": 11}
+    wanted |= {"r[1].x.y.z": 13, "r[1].s": 14, "r[1].s.w": 15}
+    assert {key: found.get(key) for key in wanted} == wanted
+
+
+def test_units_come_from_docstrings():
+    unit = lambda make: {name: x.unit for name, x in arguments(make).items()}
+    rod = unit(SplineRod)
+    assert (rod["length"], rod["young"], rod["density"], rod["gravity"]) == (
+        "m",
+        "Pa",
+        "kg/m^3",
+        "m/s^2",
+    )
+    bars = unit(type(Neck.default(3).bars))
+    assert bars["top_mass"] == bars["diagonal_mass"] == "kg" and bars["width"] == "m"
+    assert unit(mechanism.PointSpring).get("stiffness") in ("N/m", "")
+
+
+def test_kinds_are_those_of_the_library():
+    joints = kinds((mechanism.Joint,))
+    assert {"fixed", "revolute", "prismatic", "universal", "spherical", "floating"} <= set(joints)
+    assert words("NearRigidQP") == "near_rigid_qp" and words("RK4") == "rk4"
+    ends = arguments(SplineRod)["left"]
+    assert set(kinds(ends.bases, "left")) == {"end", "free", "pinned", "clamped", "sliding"}
