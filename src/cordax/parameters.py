@@ -92,6 +92,10 @@ class _Place(eqx.Module):
     entry: tuple[int, ...] | None = eqx.field(static=True, default=None)
     also: tuple["_Place", ...] = ()
 
+    @property
+    def of_start(self) -> bool:
+        return isinstance(self.leaf, _Path) and self.leaf.steps[0] == "state0"
+
     def read(self, experiment: Experiment):
         leaf = self.leaf(experiment)
         return leaf if self.entry is None else leaf[self.entry]
@@ -149,10 +153,13 @@ class ParameterSet(eqx.Module):
         """The numbers at search coordinates `y`, shape (p,) each."""
         return jnp.concatenate([x.ravel() for x in self._arrays(y)])
 
-    def insert(self, experiment: Experiment, y, recording: int = 0) -> Experiment:
-        """The experiment of a recording with the numbers at `y`."""
+    def insert(
+        self, experiment: Experiment, y, recording: int = 0, *, start: bool = True
+    ) -> Experiment:
+        """The experiment of a recording with the numbers at `y`, those of the start only if it is
+        to be that of the recording."""
         for place, value, only in zip(self.places, self._arrays(y), self.only, strict=True):
-            if only in (None, recording):
+            if only in (None, recording) and (start or not place.of_start):
                 experiment = place.write(experiment, value)
         return experiment
 

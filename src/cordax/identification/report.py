@@ -212,18 +212,18 @@ class Fit(eqx.Module):
         ...), linearised.
 
         - `experiment`: what to simulate, such as the same machine with other inputs; that of the
-          recording by default. The fitted numbers are put into it.
+          recording by default. The fitted numbers are put into it; its start stays as it is.
         - `names`: which quantities; those that were recorded by default.
         - `recording`: whose own numbers are taken, where there are several."""
         require(self.y.ndim == 1, "predict", "a batch of fits", "one fit")
-        trial = self.trials[recording]
+        trial, own = self.trials[recording], experiment is None
         if experiment is None:
             grid = trial.grid
             experiment = trial.experiment.replace(
                 dt=grid.dt, duration=grid.steps * grid.dt, t0=grid.t0, save_every=grid.save_every
             )
         names = trial.recording.names if names is None else tuple(names)
-        run, slopes = _predicted(self.parameters, experiment, self.y, names, recording)
+        run, slopes = _predicted(self.parameters, experiment, self.y, names, recording, own)
         quantile, bands = float(self._quantile(level)), {}
         for name in names:
             middle, J = observe(run, name), slopes[name]
@@ -377,9 +377,9 @@ class Fit(eqx.Module):
 
 
 @eqx.filter_jit
-def _predicted(parameters: ParameterSet, experiment: Experiment, y, names, recording: int):
+def _predicted(parameters: ParameterSet, experiment: Experiment, y, names, recording, own):
     def look(y):
-        run = simulate(parameters.insert(experiment, y, recording), throw=False)
+        run = simulate(parameters.insert(experiment, y, recording, start=own), throw=False)
         return {name: observe(run, name) for name in names}, run
 
     slopes, run = jax.jacfwd(look, has_aux=True)(y)
