@@ -1,0 +1,72 @@
+"""`examples/real/wires.py` on runs made here, in the format of the data set."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+#: of markers along the arc [rad]
+ANGLES = np.array([-1.0, -0.94, *np.linspace(-0.8, 0.8, 8), 0.94, 1.0])
+EXAMPLES = Path(__file__).parents[1] / "examples" / "real"
+
+
+@pytest.fixture(scope="module")
+def wires():
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import wires
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    return wires
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """Two runs of 30 frames: an arc of radius 0.5 m in a vertical plane, carried and turned about
+    the vertical through its left end."""
+    a = ANGLES
+    arc = 0.5 * np.stack([np.sin(a), 0.0 * a, -np.cos(a)], axis=1)
+    t = 0.01 * np.arange(30)
+    angle, carried = 0.5 * t, 0.2 * t[:, None] * np.array([1.0, 0.5, 0.0])
+    c, s, zero, one = np.cos(angle), np.sin(angle), 0.0 * angle, 1.0 + 0.0 * angle
+    R = np.stack([c, -s, zero, s, c, zero, zero, zero, one], axis=1).reshape(-1, 3, 3)
+    moved = np.einsum("kij,mj->kmi", R, arc - arc[0]) + arc[0] + carried[:, None]
+    return np.stack([moved, moved + np.array([0.0, 0.0, 1.0])])
+
+
+def test_markers_sit_where_the_arc_has_them(wires, runs):
+    places = wires.stations(runs)
+    # cubic splines through markers 0.1 m apart on an arc of 0.5 m: less than 1e-3 of a segment
+    np.testing.assert_allclose(places, 0.5 * (ANGLES - ANGLES[0]), atol=3e-4)
+
+
+def test_rigid_motion_is_carried_rigidly(wires, runs):
+    np.testing.assert_allclose(wires.rigid(runs), runs[:, :, 2:-2], atol=1e-12)
+
+
+def test_start_and_inputs(wires, runs):
+    data = wires.prepared(runs[0], wires.stations(runs))
+    points, along, across = np.moveaxis(data["held"], 1, 0)
+    np.testing.assert_allclose(points[0], runs[0, 0, [1, -2]], atol=1e-9)
+    np.testing.assert_allclose(np.sum(along * across, axis=-1), 0.0, atol=1e-9)
+    # the tangent is that between two markers 0.03 rad apart, half of that off the arc's
+    np.testing.assert_allclose(np.linalg.norm(data["nodes"], axis=1), 0.5, atol=1e-3)
+    speed = 0.2 * np.array([1.0, 0.5]) + 0.5 * np.stack(
+        [-data["nodes"][1:-1, 1], data["nodes"][1:-1, 0] - runs[0, 0, 0, 0]], axis=1
+    )
+    np.testing.assert_allclose(data["speed"][:, :2], speed, atol=3e-3)
+
+
+def test_without_data_it_says_where_they_are(wires, tmp_path):
+    with pytest.raises(SystemExit, match="roahmlab/DEFORM"):
+        wires.main([str(tmp_path), "--predict"])
+
+
+def test_stiff_wire_keeps_its_shape(wires, runs):
+    """A wire whose rest shape may be anything is carried like a rigid body."""
+    numbers = {"EI": 2.0, "GJ": 2.0, "bending_time": 0.05, "drag": 0.0, "curvature": 10.0}
+    places = wires.stations(runs)
+    found, good = wires.predicted(numbers, runs, places)
+    assert good.all()
+    assert wires.errors(found, runs)[0].max() < 3.0  # [mm], of 78 mm that the wire moves
