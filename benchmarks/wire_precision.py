@@ -8,7 +8,13 @@ far the height of the centre, every 10 ms, is from a run of the same program and
 programs discretise the wire in their own ways, so that errors of time steps can be told only
 against themselves; `apart_mm` says how far those finest runs are from each other. Without damping
 the motion is chaotic: below some millimetres nothing converges. `ten_seconds`: the damped wire
-until it has nearly settled, at 2 ms."""
+until it has nearly settled, at 2 ms.
+
+Measured beside other work (CPU time): errors of generalised alpha are those of Exudyn's at equal
+steps, for a tenth of its time without damping (1 ms: 41 ms against 366) and 0.4 of it with (2 ms: 85
+against 213). Over ten seconds cordax takes 1.3 times as long per step: where little moves, what
+counts is the linearisation, and viscous spans, whose law is differentiated, take five times as
+long as elastic ones. MuJoCo's steps are cheaper and of order 1."""
 
 import argparse
 import json
