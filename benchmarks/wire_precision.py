@@ -11,8 +11,8 @@ the motion is chaotic: below some millimetres nothing converges. `ten_seconds`: 
 until it has nearly settled, at 2 ms.
 
 Measured beside other work (CPU time): errors of generalised alpha are those of Exudyn's at equal
-steps, for a tenth of its time without damping (1 ms: 41 ms against 366) and 0.4 of it with (2 ms: 85
-against 213). Over ten seconds cordax takes 1.3 times as long per step: where little moves, what
+steps, for a tenth of its time without damping (1 ms: 41 ms against 366) and 0.4 of it with (2 ms:
+85 against 213). Over ten seconds cordax takes 1.3 times as long per step: where little moves, what
 counts is the linearisation, and viscous spans, whose law is differentiated, take five times as
 long as elastic ones. MuJoCo's steps are cheaper and of order 1."""
 
