@@ -19,12 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MENUS = {
     "Begin": ["getting-started", "gallery", "conventions", "coming-from", "faq"],
     "Machines": ["neck", "cable-robot", "spline-rod", "rope-robot", "mechanism", "machine-files"],
-    "Your own machine": [
-        "machine-files",
-        "your-own-machine",
-        "tutorial-energies",
-        "tutorial-parts",
-    ],
+    "Your own machine": ["your-own-machine", "tutorial-energies", "tutorial-parts"],
     "Simulate": ["choosing-an-integrator", "plotting", "saving"],
     "Many runs": [
         "sweeps",
