@@ -20,7 +20,7 @@ def test_the_doctor_says_what_there_is(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "nek"], "did you mean 'neck'?"),
+        (["run", "nek"], "the nearest is neck"),
         (["reproduce", "rods"], "did you mean 'rod'?"),
         (["sweeep"], "did you mean 'sweep'?"),
         (["swim"], "there is no 'swim'"),

@@ -120,7 +120,7 @@ def test_bad_input_is_a_message_and_code_2(words, message, tmp_path, capsys):
 def test_bad_files_are_a_message_and_code_2(robot_file, tmp_path, capsys):
     robot_file.write_text(robot_file.read_text().replace("mass = 6.24", "mass = 'heavy'"))
     assert main(["run", str(robot_file)]) == 2
-    assert f"cordax: {robot_file}:7, platform.mass: got heavy, expected" in capsys.readouterr().err
+    assert f"cordax: {robot_file}:8, platform.mass: got heavy, expected" in capsys.readouterr().err
     assert main(["run", str(tmp_path / "none.toml")]) == 2
     assert "none.toml" in capsys.readouterr().err
     assert main(["run", str(tmp_path / "none.npz")]) == 2

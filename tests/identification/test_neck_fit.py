@@ -93,7 +93,7 @@ def own_recording(tmp_path_factory):
     """What `cordax run neck --csv` writes: a first-order method at 2 ms, numerical damping and
     all, from a start that the first torques would not hold."""
     folder = tmp_path_factory.mktemp("run")
-    words = ["--joints", "1", "--duration", "1", "--no-figure", "--film", "none", "--no-npz"]
+    words = ["--duration", "1", "--no-figure", "--film", "none", "--no-npz"]
     command = ["run", "neck", "--csv", *words, "--output", str(folder)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
@@ -101,7 +101,7 @@ def own_recording(tmp_path_factory):
     return folder / "neck.csv"
 
 
-FIT = ["--parameters", "tendon.stiffness,tendon.damping", "--joints", "1", "--no-figure"]
+FIT = ["--parameters", "tendon.stiffness,tendon.damping", "--no-figure"]
 
 
 def test_its_own_recording_gives_the_truth_back(own_recording, capsys):

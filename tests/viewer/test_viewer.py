@@ -156,7 +156,11 @@ def _settled(page, part) -> bytes:
     raise AssertionError("the picture never stops changing")
 
 
-CORDAX = "import sys; from cordax.cli import main; sys.exit(main())"
+#: a shell that starts the tests in the background may have told its children to ignore Ctrl-C
+CORDAX = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from cordax.cli import main; sys.exit(main())"
+)
 
 
 def test_command(tmp_path, swing):
@@ -173,4 +177,7 @@ def test_command(tmp_path, swing):
         with urllib.request.urlopen(address[0], timeout=30) as page:
             assert b"<html" in page.read()
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        try:
+            assert process.wait(30) == 0
+        finally:
+            process.kill()

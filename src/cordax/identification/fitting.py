@@ -193,7 +193,8 @@ def _begin(system, experiment: Experiment, t0: float | None) -> float | None:
 
 def _with_start(experiment: Experiment, parameters) -> Experiment:
     """The machine's own start becomes numbers where some of them are to be fitted."""
-    names = [getattr(p, "name", p) for p in parameters]
+    given = parameters if isinstance(parameters, (list, tuple)) else ()  # `collect` refuses others
+    names = [getattr(p, "name", p) for p in given]
     wanted = any(isinstance(n, str) and n.startswith("state0") for n in names)
     return (
         experiment.replace(state0=experiment.start)
