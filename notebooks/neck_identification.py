@@ -26,8 +26,6 @@ import numpy as np
 
 import cordax
 from cordax import Recording, identify
-from cordax.control import ComputedTorque, RaisedCosine
-from cordax.identification import expected_errors
 from cordax.plot import plot_fit
 from cordax.systems import Neck
 
@@ -127,35 +125,6 @@ for corner in corners:
     print(f"from k_c = {corner[0]:g}, d_c = {corner[1]:g}: {others[-1]} in {seconds[-1]:.2f} s")
 
 # %% [markdown]
-# ## From the motors alone
-#
-# Joint angles need sensors in the arm. Do the encoders of the motors suffice? Before fitting:
-# what standard errors would each recording give, and what would the slow motion of the neck's study
-# (a raised cosine under computed torque, as long) have shown?
-
-# %%
-motors = [name for name in truth.coordinate_names if name.startswith("theta")]
-shaken = cordax.Experiment(truth, at_rest, torque, dt=1e-3, duration=2.0, integrator="rosenbrock_2")
-whole, alone = (
-    expected_errors(shaken, names, observe=seen, noise=sigma)
-    for seen in (list(truth.coordinate_names), motors)
-)
-slow = ComputedTorque(truth, RaisedCosine([0.6, -0.8, 1.0], np.pi))
-bent = shaken.replace(
-    control=slow, state0=lambda neck: ComputedTorque(neck, slow.reference).start()
-)
-cosine = expected_errors(bent, names, observe=list(truth.coordinate_names), noise=sigma)
-for title, errors in (("shaken", whole), ("motors alone", alone), ("raised cosine", cosine)):
-    print(f"{title}: " + ", ".join(f"{name} {x:.3g}" for name, x in errors.items()))
-
-# %%
-from_motors = identify(
-    guess, recording.select(motors), names, state0=at_rest, control=torque, dt=5e-4, noise=sigma,
-    check_step=False,
-)  # fmt: skip
-print(from_motors.summary())
-
-# %% [markdown]
 # How often the 95 % intervals contain the truth is counted over 100 noise draws by
 # `benchmarks/identification.py`.
 
@@ -168,6 +137,3 @@ assert np.all(np.abs(fit.step_shift) < 0.5 * fit.standard_errors)
 assert np.allclose(others, fit.values, rtol=1e-5)
 assert abs(float(fit.noise_scale) - 1.0) < 0.03
 assert 19.0 < resonance < 20.5
-off = (from_motors.values - jnp.array([1e5, 100.0])) / from_motors.standard_errors
-assert bool(from_motors.succeeded) and np.all(np.abs(off) < 3.5)
-assert all(cosine[name] > 3.0 * whole[name] for name in names)
