@@ -61,12 +61,3 @@ def test_start_and_inputs(wires, runs):
 def test_without_data_it_says_where_they_are(wires, tmp_path):
     with pytest.raises(SystemExit, match="roahmlab/DEFORM"):
         wires.main([str(tmp_path), "--predict"])
-
-
-def test_stiff_wire_keeps_its_shape(wires, runs):
-    """A wire whose rest shape may be anything is carried like a rigid body."""
-    numbers = {"EI": 2.0, "GJ": 2.0, "bending_time": 0.05, "drag": 0.0, "curvature": 10.0}
-    places = wires.stations(runs)
-    found, good = wires.predicted(numbers, runs, places)
-    assert good.all()
-    assert wires.errors(found, runs)[0].max() < 3.0  # [mm], of 78 mm that the wire moves
