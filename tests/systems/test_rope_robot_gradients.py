@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rope_robot_reference import fields, inputs_of, robot_of
 
-from cordax import Index3, State, simulate
-from cordax.systems import RopeRobot
+from cordax import Dynamics, Index3, LinearlyImplicitEuler, State, simulate
+from cordax.systems import RopeRobot, WinchedRopes, Winches, two_rope_robot
 
 NUMBERS = ("EA", "EI", "axial_time", "bending_time", "line_density")
 
@@ -76,6 +76,53 @@ def test_robot(instant):
     s = fields("paper2_s6")
     k = int(np.argmin(np.abs(s.t_full - instant)))
     check(robot_run(), np.ones(6), np.asarray(instant), s.q_full[k], s.v_full[k])
+
+
+@cache
+def winched():
+    """A soft robot of three segments on winches, in 60 linearly implicit steps of 1 ms under
+    constant inputs, as a function of numbers `p`, state, push and torques; and those at rest."""
+    ropes = two_rope_robot(3, EA=800.0, EI=0.05)
+    drive = Winches([3.2, 3.1], radius=0.1, rotor_inertia=0.02)
+    method, dt = LinearlyImplicitEuler(), 1e-3
+
+    def after(p, state, push, torque):
+        """Pose of the platform, angles of drums, and tensions."""
+        machine = WinchedRopes(scaled(ropes, p[2:]), drive, reserve=5.0)
+        dynamics = Dynamics(machine, Index3())
+        u = jnp.concatenate([jnp.array([0.0, 1.0, 0.0]) * push, torque + p[:2] - 1.0])
+        step = lambda now, t: (method.step(dynamics, t, dt, now, lambda *_: u, ()).state, None)
+        end, _ = jax.lax.scan(step, state, dt * jnp.arange(60))
+        stretch = (end.q[:12].reshape(2, 3, 2)[:, 1:, 0]).mean(axis=1)
+        return end.q[-5:], (800.0 * stretch, end)
+
+    @jax.jit
+    def both(p, *given):
+        """Values, rows of the derivative, one direction of it forwards, tensions, the end."""
+        found = lambda p: after(p, *given)
+        value, pull, (tension, end) = jax.vjp(found, p, has_aux=True)
+        ahead = jnp.linspace(0.5, 1.5, len(p))
+        forward = jax.jvp(lambda p: found(p)[0], (p,), (ahead,))[1]
+        return value, jax.vmap(pull)(jnp.eye(5))[0], (ahead, forward), tension, end
+
+    machine = WinchedRopes(ropes, drive, reserve=5.0)
+    rest = machine.rest()
+    return both, (rest, 0.0, machine.holding(0.0, rest.q))
+
+
+def test_winches():
+    """By torques of both drums, and all numbers of ropes and platform, on taut ropes."""
+    both, given = winched()
+    p, step = np.ones(8), 4e-3
+    _, backward, (ahead, forward), tension, _ = both(p, *given)
+    assert np.all(tension > 5.0)
+    size = np.abs(backward).max(axis=0)
+    assert size[:2].min() > 1e-3
+    np.testing.assert_allclose(forward, backward @ ahead, atol=1e-8 * size.max())
+    for i in range(len(p)):
+        at = lambda k, i=i: np.asarray(both(p + k * step * np.eye(8)[i], *given)[0])
+        central = (8.0 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12.0 * step)
+        np.testing.assert_allclose(backward[:, i], central, atol=1e-6 * size[i] + 2e-10)
 
 
 def test_exactly_straight():
