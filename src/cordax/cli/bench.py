@@ -33,7 +33,7 @@ def bench(
 
     Times are those of the wall and of the processor; on a busy computer only the latter tell.
 
-    Examples:
+    For example:
         cordax bench neck
         cordax bench suspended --integrator rk4 --batch 64 --json
 

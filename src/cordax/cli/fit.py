@@ -63,7 +63,7 @@ def fit(
     of the start (state0...) have a value for each. Prints estimates with 95 % confidence intervals,
     what to know about them, and writes a figure of data against model.
 
-    Examples:
+    For example:
         cordax fit neck neck.csv --parameters tendon.stiffness,tendon.damping --noise 1e-4
         cordax fit robot.toml one.csv two.csv --parameters platform.mass --observe x,y,z
 

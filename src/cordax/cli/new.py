@@ -8,7 +8,7 @@ from ..io import starting_file
 def new(kind: Positional[str], /) -> int:
     """Print a machine file with comments that runs as it is.
 
-    Examples:
+    For example:
         cordax new cable_robot > robot.toml
         cordax run robot.toml
 

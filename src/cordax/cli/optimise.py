@@ -45,7 +45,7 @@ def optimise(
     Prints what was found and writes NAME_optimum.json and the motion NAME_optimum.npz. For costs
     of your own use cordax.optimise in Python.
 
-    Examples:
+    For example:
         cordax optimise suspended --change platform.mass=2:10 --minimise "span position"
         cordax optimise neck --change control.K_d=5:40 --minimise "rms d_alpha_1" --keep tension=4:
 

@@ -42,7 +42,7 @@ def run(
     Prints a summary and writes NAME.png (the machine at several instants), NAME_motion.png (what
     shows its motion against time), a film and the trajectory NAME.npz to the output folder.
 
-    Examples:
+    For example:
         cordax run neck
         cordax run suspended --duration 3 --film none
         cordax run rod --set young=117e9 --set density=8960 --output outputs/copper

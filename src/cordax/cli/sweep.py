@@ -38,7 +38,7 @@ def sweep(
     Started again with the same words, a sweep that was killed goes on: nothing finished is lost or
     computed twice. A changed machine, table or version of cordax is noticed.
 
-    Examples:
+    For example:
         cordax sweep neck --vary tendon.stiffness=1e4:1e6:64:log --measure "largest tension"
         cordax sweep suspended --vary platform.mass=8:16:9 --vary drives.lengths[0]=2.9,3.0
 
