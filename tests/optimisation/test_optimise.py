@@ -282,6 +282,8 @@ def test_numbers_that_go_together():
         ({"experiment": CART.replace(control=HELD), "segments": 5}, "sampled"),
         ({"parameters": [Parameter("duration", bounds=(2.0, 3.0))]}, "duration"),
         ({"parameters": [Parameter("duration", also=("control.path.values",))]}, "nothing"),
+        ({"parameters": [Parameter("damping", prior=(1.0, 0.1))]}, "damping: prior"),
+        ({"parameters": [Parameter("damping", each=True)]}, "damping: each"),
     ],
 )
 def test_bad_input_is_named(change, words):

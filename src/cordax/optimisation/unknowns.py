@@ -38,6 +38,9 @@ class Unknowns(eqx.Module):
         clocks = [p for p in parameters if name_of(p) == DURATION] if listed else []
         rest = [p for p in parameters if name_of(p) != DURATION] if listed else parameters
         require(len(clocks) < 2, "parameters", DURATION, "each name once")
+        for p in (p for p in parameters if isinstance(p, Parameter)) if listed else ():
+            require(p.prior is None, f"{p.name}: prior", p.prior, "none: it belongs to `identify`")
+            require(not p.each, f"{p.name}: each", p.each, "none: it belongs to `identify`")
         found = collect(rest, experiment) if rest or not clocks else None
         names, places, starts, bounds = [], (), [], []
         if found is not None:

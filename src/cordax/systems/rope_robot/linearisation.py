@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ...math.linalg import gram, inverse2, matvec, solve, vecmat
 from ...math.materialise import materialise
 from ...mechanics import Linearisation
+from ...mechanics.linearisation import ComplementSolver
 from ...mechanics.saddle import SaddlePoint
 from . import sweep
 from .inverse import accelerations, inertia_rows
@@ -83,6 +84,8 @@ class RopeLinearisation(Linearisation):
 
     def constrained_solver(self, jacobian, h, h2=None, rows=None):
         h2 = h * h if h2 is None else h2
+        if not self.robot.n_constraints:
+            return ComplementSolver(self.implicit_solver(h, h2), jacobian, rows)
         rows = jacobian if rows is None else rows
         return RopeSaddle(self, h, h2, jacobian, rows, *self._complement(jacobian, h, h2, rows))
 

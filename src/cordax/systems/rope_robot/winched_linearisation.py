@@ -91,11 +91,8 @@ class WinchedLinearisation(RopeLinearisation):
             border, ropes = self.border(h, h2), self.ropes()
         else:
             border, ropes = self._condensed(h, h2)
-        if k:
-            G = None if rows is None else rows[:k, :n]
-            inner = ropes.constrained_solver(jacobian[:k, :n], h, h2, G)
-        else:
-            inner = ComplementSolver(ropes.implicit_solver(h, h2), jacobian[:0, :n])
+        G = None if rows is None else rows[:k, :n]
+        inner = ropes.constrained_solver(jacobian[:k, :n], h, h2, G)
         return WinchedSolver(machine, inner, border)
 
 
