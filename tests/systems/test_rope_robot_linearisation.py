@@ -23,7 +23,7 @@ def both(robot, t, q, v, u, a, pull, b, c, bend):
     for linearise in (type(robot).linearise, linearise_densely):
         motion = linearise(robot, t, q, v, u, acceleration=a, multipliers=pull)
         found = [*motion.matrices(), motion.implicit_solver(H, H2)(b), motion.f]
-        held = robot.n_constraints  # a rope with a free end has none, and implicit steps all the same
+        held = robot.n_constraints  # none at a free end
         J = robot.constraint_terms(t, q, v).jacobian if held else jnp.zeros((0, robot.n_v))
         found += motion.constrained_solver(J, H, H2)(b, c)
         found += motion.constrained_solver(J, H, H2, J * bend)(b, c)
