@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from cordax.control import RaisedCosine
-from cordax.io import read_robot
-from cordax.io.toml import example_path
+from cordax.io import example_path, read_robot
 from cordax.math import rotations
 from cordax.mechanics.constraints import Stabilisation
 from cordax.mechanics.drives import Winches
