@@ -36,6 +36,8 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 #: resident memory of a worker [MB] from which on it drops its programs; the largest single test
 #: needs about one gigabyte of its own
 MEMORY = 800
+#: and from which on it does so within a file
+CROWDED = 1200
 
 #: files and single tests that take longest, first: a worker that starts one late finishes late
 _LONGEST = tuple((Path(__file__).parent / "longest_first.txt").read_text().split())
@@ -66,15 +68,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Between units of work. What was freed goes back to the system only when glibc is told to:
-    without that the memory of a worker never shrinks."""
+    """Between units of work, and within those that grow large. What was freed goes back to the
+    system only when glibc is told to: without that the memory of a worker never shrinks."""
     result = yield
-    if nextitem is None or _group(nextitem) != _group(item):
-        if _resident() > MEMORY:
-            jax.clear_caches()
-            gc.collect()
-            if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-                trim(0)
+    last = nextitem is None or _group(nextitem) != _group(item)
+    if _resident() > (MEMORY if last else CROWDED):
+        jax.clear_caches()
+        gc.collect()
+        if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+            trim(0)
     return result
 
 
