@@ -44,7 +44,10 @@ def test_mass_of_a_plate_described_by_a_file(tables, tmp_path, capsys):
 def test_bad_words_are_named(tables):
     table = tables / "position.csv"
     for words, message in (
-        (["plate", table, "--parameters", "platform.mass"], "machine.*a .toml file or one of"),
+        (
+            ["plate", table, "--parameters", "platform.mass"],
+            "machine.*a .toml or .npz file, or one of",
+        ),
         (["suspended", table, "--parameters", "platform.mass"], "columns among.*--observe"),
         (["suspended", table, "--parameters", "mass", "--observe", "position_1"], "'mass'.*one of"),
     ):
