@@ -17,6 +17,7 @@
 
 # %%
 import time
+from pathlib import Path
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -112,6 +113,7 @@ def show(i):
     axes.legend(loc="upper right", frameon=False)
 
 
+Path("outputs").mkdir(exist_ok=True)
 FuncAnimation(figure, show, range(len(ways))).save("outputs/exit_points.gif", PillowWriter(3))
 plt.show()
 
