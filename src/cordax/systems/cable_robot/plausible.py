@@ -1,10 +1,11 @@
-"""Numbers that are allowed and hardly meant: a word on likely mistakes of units."""
+"""Numbers that cannot be meant, or hardly: likely mistakes of units."""
 
 import warnings
 
 import numpy as np
 
-from ..._checks import known_values
+from ..._checks import known_values, require
+from ...mechanics.cables import ElasticCables
 
 #: as often as this the size of the frame a platform may be away from it
 FAR = 100.0
@@ -31,6 +32,21 @@ def warn_if_unlikely(position, exits, stiffness) -> None:
             f"cables.stiffness: got {np.max(stiffest):.3g} N/m, more than a metre of steel 25 cm "
             "thick has; is it in N/m? RigidCables() do not stretch at all"
         )
+
+
+def check_slack(cables: ElasticCables, weight) -> None:
+    """A cable that is not stretched must not lift the platform."""
+    carried, most = known_values(cables.unstretched_tension), known_values(weight)
+    if carried is None or most is None or most <= 0:
+        return
+    width = np.asarray(cables.passage)
+    require(
+        bool(np.all(carried <= most)),
+        "cables.width",
+        f"{width.max():g} m, with which an unstretched cable carries {carried.max():.4g} N",
+        f"at most {np.min(width * (most / carried)):.2g} m: unstretched cables that carry less "
+        f"than the platform weighs, {most:.4g} N",
+    )
 
 
 def _warn(text: str) -> None:

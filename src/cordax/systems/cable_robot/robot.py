@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._checks import (
-    known_values,
     require,
     require_finite,
     require_instance,
@@ -24,19 +23,19 @@ from ..._checks import (
 )
 from ..._fields import part_field
 from ..._precision import as_float_array, float_field
-from ...math import rotations
 from ...math.linalg import matmul
-from ...mechanics import Scene, State, System
+from ...mechanics import State, System
 from ...mechanics.cables import Cables, ElasticCables, RigidCables
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.drives import Drive
-from ...mechanics.exits import Exit, PulleyExit, SwivelPulleyExit
+from ...mechanics.exits import Exit
 from ...mechanics.motion import Reference, as_reference
 from . import kinematics, shape
 from . import solve as structured
 from .natural import NaturalBody, place, point_force, torque_force
+from .observed import observed
 from .payload import Payload
-from .plausible import warn_if_unlikely
+from .plausible import check_slack, warn_if_unlikely
 from .summary import summary
 
 
@@ -91,7 +90,7 @@ class CableRobot(System):
         require_positive("linear_damping", self.linear_damping, zero_allowed=True)
         require_positive("angular_damping", self.angular_damping, zero_allowed=True)
         if isinstance(self.cables, ElasticCables):
-            _check_slack(self.cables, self.platform.mass * self.gravity)
+            check_slack(self.cables, self.platform.mass * self.gravity)
         stiffness = getattr(self.cables, "stiffness", None)
         warn_if_unlikely(self.position, self.exits.points.position(0.0), stiffness)
 
@@ -424,32 +423,7 @@ class CableRobot(System):
 
     # --- what people look at
     def outputs(self, t, q, v, u, multipliers):
-        c = self._constants()
-        parts, rates = self.split(q), self.split(v)
-        cable = structured.cable_terms(self, c, t, parts, rates)
-        if self.cables.rigid:
-            tension = 2.0 * cable.length * multipliers[: self.n_cables]
-        else:
-            tension = self.cables.tension(cable.length - cable.wound, cable.stretch_rate)
-        R = self.platform.rotation(parts.platform)
-        out = {
-            "position": place(c.platform.centre, parts.platform),
-            "quaternion": rotations.from_matrix(R),
-            "euler": rotations.euler_zyx(R),
-            "velocity": place(c.platform.centre, rates.platform),
-            "angular_velocity": self.platform.angular_velocity(parts.platform, rates.platform),
-            "tension": tension,
-            "length": cable.length,
-        }
-        if isinstance(self.exits, PulleyExit):
-            out["swivel"] = self.exits.swivel(t, place(c.attachments, parts.platform))
-        elif isinstance(self.exits, SwivelPulleyExit):
-            out["swivel"] = parts.exits[:, 0]
-        if "theta" in self.drives.coordinates:
-            out["theta"] = parts.drives[:, 0]
-        if self.payload is not None:
-            out["payload_position"] = place(c.payload.centre, parts.payload)
-        return out
+        return observed(self, t, q, v, multipliers)
 
     def warnings(self, outputs):
         """`cable_pushes`: a rigid cable carries less than nothing; later states are unphysical."""
@@ -458,38 +432,7 @@ class CableRobot(System):
         return {"cable_pushes": outputs["tension"] < -self.cables.push_threshold}
 
     def geometry(self, t, q):
-        c, parts = self._constants(), self.split(q)
-        b = place(c.attachments, parts.platform)
-        path = self.exits.path(t, b, parts.exits, 12)
-        platform = shape.solid(self.platform, self.attachments)
-        bodies = {"body": shape.posed(self.platform, parts.platform, platform)}
-        if self.payload is not None:
-            payload = self.payload.body
-            bodies["payload"] = shape.posed(payload, parts.payload, shape.box(payload))
-        points = {"joint": b}
-        if (pulleys := self.exits.wheels(t, b, parts.exits)) is None:
-            points["exit"] = path[:, 0]
-        else:
-            bodies["pulley"] = pulleys
-        if "theta" in self.drives.coordinates:
-            turned = parts.drives[:, self.drives.coordinates.index("theta")]
-            bodies["drum"], path = shape.drums(self.exits, self.drives, turned, path)
-        return Scene({"cable": path}, points, bodies)
-
-
-def _check_slack(cables: ElasticCables, weight) -> None:
-    """A cable that is not stretched must not lift the platform."""
-    carried, most = known_values(cables.unstretched_tension), known_values(weight)
-    if carried is None or most is None or most <= 0:
-        return
-    width = np.asarray(cables.passage)
-    require(
-        bool(np.all(carried <= most)),
-        "cables.width",
-        f"{width.max():g} m, with which an unstretched cable carries {carried.max():.4g} N",
-        f"at most {np.min(width * (most / carried)):.2g} m: unstretched cables that carry less "
-        f"than the platform weighs, {most:.4g} N",
-    )
+        return shape.scene(self, t, q)
 
 
 __all__ = ["CableRobot"]

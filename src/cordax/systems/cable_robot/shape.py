@@ -1,13 +1,18 @@
-"""What the bodies of a cable robot look like."""
+"""What a cable robot looks like."""
+
+from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...mechanics import Bodies
+from ...mechanics import Bodies, Scene
 from ...mechanics.exits import exit_frames
 from ...mechanics.wheels import wheels
 from .natural import NaturalBody, place
+
+if TYPE_CHECKING:
+    from .robot import CableRobot
 
 #: corners of the faces of a cube of edge 2, shape (6, 4, 3)
 _CUBE = np.array(
@@ -67,3 +72,24 @@ def drums(exits, drives, angle, path) -> tuple[Bodies, Float[Array, "n k 3"]]:
     leaves = path[:, 0] - behind * z
     drawn = wheels(leaves + radius * x, x, -z, angle, radius[:, 0])
     return drawn, jnp.concatenate([leaves[:, None], path], axis=1)
+
+
+def scene(robot: "CableRobot", t, q) -> Scene:
+    """Bodies, cables, pulleys and drums in one configuration."""
+    c, parts = robot._constants(), robot.split(q)
+    b = place(c.attachments, parts.platform)
+    path = robot.exits.path(t, b, parts.exits, 12)
+    platform = solid(robot.platform, robot.attachments)
+    bodies = {"body": posed(robot.platform, parts.platform, platform)}
+    if robot.payload is not None:
+        payload = robot.payload.body
+        bodies["payload"] = posed(payload, parts.payload, box(payload))
+    points = {"joint": b}
+    if (pulleys := robot.exits.wheels(t, b, parts.exits)) is None:
+        points["exit"] = path[:, 0]
+    else:
+        bodies["pulley"] = pulleys
+    if "theta" in robot.drives.coordinates:
+        turned = parts.drives[:, robot.drives.coordinates.index("theta")]
+        bodies["drum"], path = drums(robot.exits, robot.drives, turned, path)
+    return Scene({"cable": path}, points, bodies)
