@@ -4,6 +4,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from .platform import Platform
+
 
 def arcs(chord: Float[Array, "2 m"], length: Float[Array, " m"], count: int):
     """Stretches and angles (2, s, m) of sagging ropes over chords from root to end [m]; ropes that
@@ -28,3 +30,14 @@ def arcs(chord: Float[Array, "2 m"], length: Float[Array, " m"], count: int):
     angle = direction + side * spread[:, None] * opening
     stretch = jnp.broadcast_to(jnp.maximum(span - length, 0.0) / count, angle.shape)
     return jnp.stack([stretch, angle])
+
+
+def below(platform: Platform, roots: Float[Array, "m 2"], length: Float[Array, " m"]):
+    """A pose (3,) of the platform that ropes can reach: in the middle, at most as deep as the
+    shortest allows."""
+    chords = roots - platform.attachments
+    middle = jnp.mean(chords, axis=0)
+    across = (chords - middle)[:, 0]
+    reach = jnp.sqrt(jnp.maximum(length**2 - across**2, 0.01 * length**2))
+    depth = jnp.min(chords[:, 1] - 0.95 * reach - middle[1])
+    return jnp.stack([middle[0], middle[1] + depth, 0.0 * depth])

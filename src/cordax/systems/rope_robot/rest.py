@@ -5,9 +5,12 @@ size. So each step is one of implicit Euler without velocities, `(M - h^2 K) dq 
 lambda)` on the constraints: short steps go downhill, long ones are Newton's. The step grows while
 what it moves is small."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+
+from ..._checks import known_values, require
 
 #: largest change of an angle [rad] or of the platform [m, rad] in one step
 REACH = 0.3
@@ -35,9 +38,28 @@ def _step(robot, t, q, pull, u, h2):
     return dq, y / h2
 
 
-def settle(robot, t, q, u, max_steps: int):
-    """Configuration and pulls at rest near `q`, and the largest force [N or N m] that is left, of
-    constraints [m] likewise."""
+#: of forces relative to weight and inputs, and of constraints, what may be left at rest
+LEFT = 1e-9
+
+
+def settled(robot, t, q, u, max_steps: int):
+    """Configuration at rest near `q`; raises where what is left exceeds `LEFT`."""
+    q, force, gap = _settle(robot, t, q, u, jnp.asarray(max_steps))
+    known = known_values(force), known_values(gap)
+    if any(x is None for x in known):
+        found = (force < LEFT) & (gap < LEFT)
+        return eqx.error_if(q, ~found, "rest: no state at rest found; try another guess")
+    force, gap = (float(x) for x in known)  # pyright: ignore[reportArgumentType]
+    left = f"a guess from which {force:.3g} of the weight and gaps of {gap:.3g} m stay"
+    ok = force < LEFT and gap < LEFT
+    require(ok, "guess", left, "one nearer to a state at rest that ropes can reach")
+    return q
+
+
+@eqx.filter_jit
+def _settle(robot, t, q, u, max_steps):
+    """Configuration at rest near `q`, and what is left of forces, relative to weight and inputs,
+    and of constraints [m]."""
     frozen = jax.tree.map(
         lambda x: lax.stop_gradient(x) if hasattr(x, "dtype") else x, (robot, t, u)
     )
@@ -65,7 +87,9 @@ def settle(robot, t, q, u, max_steps: int):
     dq, dpull = _step_of(robot, fixed, t, at, q, pull, u, inputs)
     q, pull = q + dq, pull + dpull
     left, phi, _ = _unbalanced(robot, t, q, pull, u)
-    return q, pull, jnp.max(jnp.abs(left)), jnp.max(jnp.abs(phi), initial=0.0)
+    size = weight(robot) + jnp.sum(jnp.abs(u))
+    force = jnp.max(jnp.abs(left)) / jnp.where(size > 0, size, 1.0)
+    return q, force, jnp.max(jnp.abs(phi), initial=0.0)
 
 
 def _step_of(robot, fixed, t, at, q, pull, u, inputs):

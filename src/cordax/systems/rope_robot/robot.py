@@ -4,7 +4,6 @@ carrying a platform.
 After Tempel, Schmidt, Haasdonk and Pott, "Application of the rigid finite element method to the
 simulation of cable-driven parallel robots" (2017), its misprints mended."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,15 +13,15 @@ from ..._checks import known_values, require, require_finite, require_positive, 
 from ..._fields import count_field, part_field
 from ..._precision import as_float_array, float_field
 from ...math.materialise import materialise
-from ...mechanics import Scene, State, System
+from ...mechanics import State, System
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.motion import Reference, reference_field
-from . import ends, forward, inverse, sweep
-from .hanging import arcs
+from . import drawing, ends, forward, inverse, sweep
+from .hanging import arcs, below
 from .laws import LinearRope, RopeLaw
 from .linearisation import RopeLinearisation, RopeSaddlePoint
 from .platform import Platform
-from .rest import settle, weight
+from .rest import settled
 from .segments import Motion, Segments, motion, segments
 from .summary import summary
 
@@ -332,7 +331,7 @@ class RopeRobot(System):
         axial = self.axial_time * self.EA * x.stretch_rate**2 / seg.rest
         return jnp.sum(axial) + jnp.sum(self.bending_time * self.EI * bend)
 
-    # --- states and outputs
+    # --- states
     def hanging(self, pose=None, t=0.0) -> State:
         """Ropes as arcs of circles from their roots to the platform in a pose (3,), x, z [m] and
         angle [rad], to the prescribed ends or, free, straight from their roots: closed, at rest,
@@ -343,25 +342,15 @@ class RopeRobot(System):
             q = self.join(jnp.stack([jnp.zeros_like(angle), angle]))
             return State(q, jnp.zeros_like(q))
         if self.platform is not None:
-            pose = self._below() if pose is None else jnp.asarray(pose, self.roots.dtype)
+            if pose is None:
+                pose = below(self.platform, self.roots, self.free_length)
+            pose = jnp.asarray(pose, self.roots.dtype)
             there = pose[:2, None] + self.platform.arms(pose[2])[0]
         else:
             assert self.end_point is not None
             pose, there = None, self.end_point.position(jnp.asarray(t, dtype=float)).T
         q = self.join(arcs(there - self.roots.T, self.free_length, self.count), pose)
         return State(q, jnp.zeros_like(q))
-
-    def _below(self):
-        """A pose of the platform that ropes can reach: in the middle, at most as deep as the
-        shortest allows."""
-        assert self.platform is not None
-        b = self.platform.attachments
-        middle = jnp.mean(self.roots - b, axis=0)
-        across = (self.roots - b - middle)[:, 0]
-        square = self.free_length**2
-        reach = jnp.sqrt(jnp.maximum(square - across**2, 0.01 * square))
-        depth = jnp.min((self.roots - b)[:, 1] - 0.95 * reach - middle[1])
-        return jnp.stack([middle[0], middle[1] + depth, 0.0 * depth])
 
     def rest(self, u=None, guess: State | None = None, t=0.0, max_steps: int = 300) -> State:
         """In balance under constant inputs `u` (n_u,) at time `t` [s]: found from a `guess`, by
@@ -371,18 +360,11 @@ class RopeRobot(System):
         u = jnp.zeros(self.n_u, start.q.dtype) if u is None else as_float_array(u)
         require_shape("u", u, (self.n_u,))
         require_shape("guess.q", start.q, (self.n_q,))
-        q, force, gap = _settle(self, as_float_array(t), start.q, u, max_steps)
+        q = settled(self, as_float_array(t), start.q, u, max_steps)
         seg, x = self.motion(q, jnp.zeros_like(q))
-        known = [known_values(x) for x in (force, gap, jnp.max(x.stretch / seg.rest))]
-        if any(x is None for x in known):
-            found = (force < 1e-9) & (gap < 1e-9)
-            q = eqx.error_if(q, ~found, "rest: no state at rest found; try another guess")
-        else:
-            force, gap, strain = (float(x) for x in known)  # pyright: ignore[reportArgumentType]
-            left = f"a guess from which {force:.3g} of the weight and gaps of {gap:.3g} m stay"
-            ok = force < 1e-9 and gap < 1e-9
-            require(ok, "guess", left, "one nearer to a state at rest that ropes can reach")
-            far = f"ropes stretched by {100 * strain:.3g} % at rest"
+        strain = known_values(jnp.max(x.stretch / seg.rest))
+        if strain is not None:
+            far = f"ropes stretched by {100 * float(strain):.3g} % at rest"
             require(strain <= 0.5, "length", far, "ropes that reach their ends")
         return State(q, jnp.zeros_like(q))
 
@@ -390,36 +372,16 @@ class RopeRobot(System):
         """At rest."""
         return self.rest()
 
+    # --- what people look at
     def nodes(self, q) -> Float[Array, "m k 2"]:
         """Positions [m] of the k = count + 1 nodes of each rope, roots first."""
-        _, x = self.motion(q, jnp.zeros_like(q))
-        step = jnp.cumsum(x.length * x.along, axis=1)
-        points = jnp.concatenate([jnp.zeros_like(step[:, :1]), step], axis=1)
-        return self.roots[:, None] + points.transpose(2, 1, 0)
+        return drawing.nodes(self.roots, self.motion(q, jnp.zeros_like(q))[1])
 
     def outputs(self, t, q, v, u, multipliers):
         seg, x = self.motion(q, v)
-        tension = self.elastic_rows(seg, x)[0]
-        out = {"node": self.nodes(q), "root_tension": tension[0], "stretch": x.stretch.T}
-        if self.n_constraints:
-            pull = multipliers.reshape(-1, 2)
-            out["end_force"] = pull
-            # along the last segment: positive where the rope pulls
-            out["tension"] = -jnp.sum(pull * x.along[:, -1].T, axis=1)
-        if self.platform is not None:
-            out["pose"] = self.split(q)[1]
-        return out
+        pull = multipliers.reshape(-1, 2) if self.n_constraints else None
+        out = drawing.outputs(self.roots, x, self.elastic_rows(seg, x)[0], pull)
+        return out if self.platform is None else out | {"pose": self.split(q)[1]}
 
     def geometry(self, t, q):
-        points, bodies = {"exit": self.roots}, {}
-        if self.platform is not None:
-            bodies["body"] = self.platform.body(self.split(q)[1])
-            points["joint"] = self.nodes(q)[:, -1]
-        return Scene({"cable": self.nodes(q)}, points, bodies, plane="xz")
-
-
-@eqx.filter_jit
-def _settle(robot: RopeRobot, t, q, u, max_steps: int):
-    q, _, force, gap = settle(robot, t, q, u, max_steps)
-    size = weight(robot) + jnp.sum(jnp.abs(u))
-    return q, force / jnp.where(size > 0, size, 1.0), gap
+        return drawing.scene(self.nodes(q), self.platform, self.split(q)[1])

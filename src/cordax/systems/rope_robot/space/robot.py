@@ -1,12 +1,11 @@
 """Ropes of rigid finite elements in space: alone, with held ends, or carrying a platform."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...._checks import known_values, require, require_rotation, require_shape
+from ...._checks import require_rotation, require_shape
 from ...._precision import as_float_array
 from ....math import rotations
 from ....math.linalg import inverse3, matmul
@@ -16,7 +15,7 @@ from ....mechanics.constraints import ConstraintTerms
 from ...cable_robot import shape
 from ...cable_robot.natural import PAIRS, axes, place, point_force
 from ...cable_robot.solve import at_points, rigidity_terms
-from ..rest import settle, weight
+from ..rest import settled
 from . import chain
 from .layout import RopesInSpace
 from .linearisation import (
@@ -226,16 +225,7 @@ class SpatialRopeRobot(RopesInSpace):
         u = jnp.zeros(self.n_u, start.q.dtype) if u is None else as_float_array(u, "u")
         require_shape("u", u, (self.n_u,))
         require_shape("guess.q", start.q, (self.n_q,))
-        q, force, gap = _settle(self, start.q, u, jnp.asarray(max_steps))
-        known = [known_values(x) for x in (force, gap)]
-        if any(x is None for x in known):
-            found = (force < 1e-9) & (gap < 1e-9)
-            q = eqx.error_if(q, ~found, "rest: no state at rest found; try another guess")
-        else:
-            force, gap = (float(x) for x in known)  # pyright: ignore[reportArgumentType]
-            left = f"a guess from which {force:.3g} of the weight and gaps of {gap:.3g} stay"
-            ok = force < 1e-9 and gap < 1e-9
-            require(ok, "guess", left, "one nearer to a state at rest")
+        q = settled(self, jnp.zeros((), start.q.dtype), start.q, u, max_steps)
         return State(q, jnp.zeros_like(q))
 
     def default_state(self):
@@ -274,10 +264,3 @@ def rigidity_force(X, multipliers) -> Float[Array, "3 3"]:
     for (a, b), pull in zip(PAIRS, multipliers, strict=True):
         L = L.at[a, b].add(pull).at[b, a].add(pull)
     return matmul(X, L)
-
-
-@eqx.filter_jit
-def _settle(robot: SpatialRopeRobot, q, u, max_steps):
-    q, _, force, gap = settle(robot, jnp.zeros((), q.dtype), q, u, max_steps)
-    size = weight(robot) + jnp.sum(jnp.abs(u))
-    return q, force / jnp.where(size > 0, size, 1.0), gap
