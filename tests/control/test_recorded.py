@@ -33,6 +33,19 @@ def test_interpolation_is_exact_for_polynomials_of_its_degree():
     assert np.allclose(steps, [0.0, 0.0, 0.0, 0.1, 0.3, 0.3, 2.0])
 
 
+def test_samples_may_come_as_they_like():
+    at = np.sort(np.concatenate([T[:15] ** 1.3, [0.33, 0.333, 1.9]]))
+    play = lambda values, how, t: np.asarray(
+        _at(RecordedInput(at, values[:, None], how), jnp.asarray(t))
+    )
+    t = np.concatenate([np.linspace(0.0, at[-1], 333), at])
+    cubic = lambda t: 1.0 + t - 2.0 * t**2 + 0.7 * t**3
+    assert np.allclose(play(cubic(at), "cubic", t), cubic(t), atol=1e-11)
+    rough = np.random.default_rng(0).normal(size=at.size)
+    assert np.allclose(play(rough, "linear", t), np.interp(t, at, rough), atol=1e-11)
+    assert np.allclose(play(np.exp(at), "cubic", [-1.0, 3.0]), np.exp(at[[0, -1]]))
+
+
 def test_the_cubic_error_is_as_promised():
     t = np.linspace(0.2, 1.8, 1001)
     error = np.max(np.abs(played(np.sin(4.0 * T), "cubic", t) - np.sin(4.0 * t)))
@@ -76,7 +89,8 @@ def test_samples_and_weights_agree_however_the_instants_are_rounded(interpolatio
     ("t", "values", "interpolation", "message"),
     [
         (T, np.ones((20, 1)), "cubic", r"values.*\(21, number of inputs\)"),
-        (T**2, np.ones((21, 1)), "cubic", "equal intervals"),
+        (T[::-1], np.ones((21, 1)), "cubic", "increasing times"),
+        (T**2, np.ones((21, 1)), "hold", "equal intervals, for inputs that are held"),
         (T[:3], np.ones((3, 1)), "cubic", "at least 4"),
         (T, np.full((21, 1), np.nan), "cubic", "finite values"),
         (T, np.ones((21, 1)), "spline", "one of cubic, linear, hold"),

@@ -13,6 +13,7 @@ from .._checks import require_whole
 from ..batch import simulate_batch
 from ..io import find_machine
 from ..simulate import simulate
+from .machines import with_given
 from .run import step
 from .timing import patient
 
@@ -51,8 +52,7 @@ def bench(
     require_whole("repeat", repeat, 1)
     require_whole("batch", batch, 0)
     experiment = find_machine(machine, changes=set, code=allow_code).experiment
-    given = {"duration": duration, "dt": dt, "integrator": integrator}
-    experiment = experiment.replace(**{k: x for k, x in given.items() if x is not None})
+    experiment = with_given(experiment, duration=duration, dt=dt, integrator=integrator)
     assert experiment.duration is not None
     steps = round(experiment.duration / step(experiment))
     with patient("compiling (less the next time: programs are kept)"):

@@ -1,5 +1,12 @@
 """Machines that commands know by name or from files."""
 
+from ..experiment import Experiment
 from ..io import experiment_of
 
-__all__ = ["experiment_of"]
+
+def with_given(experiment: Experiment, **given) -> Experiment:
+    """With what a command was given, by name, in the place of the experiment's own."""
+    return experiment.replace(**{name: x for name, x in given.items() if x is not None})
+
+
+__all__ = ["experiment_of", "with_given"]

@@ -16,6 +16,7 @@ from ..optimisation import Constraint
 from ..optimisation import optimise as search
 from ..parameters import Parameter
 from ..sweeps.measures import Measure
+from .machines import with_given
 from .outputs import claim
 from .timing import patient
 from .words import number
@@ -74,8 +75,7 @@ def optimise(
     measure = Measure.read(minimise)
     limits = [Constraint(name, low, high) for name, low, high in map(_range, keep)]
     experiment = find_machine(machine, changes=set, code=allow_code).experiment
-    given = {"duration": duration, "dt": dt, "integrator": integrator}
-    experiment = experiment.replace(**{k: x for k, x in given.items() if x is not None})
+    experiment = with_given(experiment, duration=duration, dt=dt, integrator=integrator)
     cost = lambda run: jnp.sqrt(jnp.sum(measure(run) ** 2))
     with warnings.catch_warnings(), patient("compiling (less the next time: programs are kept)"):
         warnings.simplefilter("ignore", UserWarning)  # the summary says the same

@@ -11,6 +11,7 @@ from ..experiment import Experiment
 from ..integrators import BY_NAME
 from ..io import MachineFile, find_machine
 from ..simulate import simulate
+from .machines import with_given
 from .made_by import made_by
 from .outputs import claim, run_files
 from .pictures import write_film, write_pictures
@@ -73,11 +74,9 @@ def run(
     claim(run_files(stem, figure, film, npz, csv), overwrite)
     with patient("reading the machine"):
         file = find_machine(machine, changes=set, code=allow_code)
-    given = {"duration": duration, "dt": dt, "save_every": save_every}
-    given = {name: x for name, x in given.items() if x is not None}
-    if integrator is not None:
-        given["integrator"] = integrator
-    experiment = file.experiment.replace(**given)
+    experiment = with_given(
+        file.experiment, duration=duration, dt=dt, save_every=save_every, integrator=integrator
+    )
     with patient("compiling (less the next time: programs are kept)", not progress):
         trajectory, seconds = timed(lambda: simulate(experiment, progress=progress))
     found = facts(trajectory, experiment, seconds)

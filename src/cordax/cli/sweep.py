@@ -10,7 +10,7 @@ from .._checks import require
 from ..sweeps import Sweep, grid, latin_hypercube
 from ..sweeps import sweep as run_sweep
 from ..sweeps.variations import variation
-from .machines import experiment_of
+from .machines import experiment_of, with_given
 
 
 def sweep(
@@ -64,8 +64,7 @@ def sweep(
         allow_code: the file may name classes of yours.
     """
     experiment = experiment_of(machine, changes=set, code=allow_code)
-    given = {"duration": duration, "dt": dt, "integrator": integrator}
-    experiment = experiment.replace(**{k: x for k, x in given.items() if x is not None})
+    experiment = with_given(experiment, duration=duration, dt=dt, integrator=integrator)
     axes = dict(variation(text) for text in vary)
     require(len(axes) == len(vary), "vary", ", ".join(vary), "each name once")
     if samples:

@@ -16,20 +16,22 @@ from ..mechanics import Controller
 
 
 class RecordedInput(Controller):
-    """Inputs from samples at equal intervals.
+    """Inputs from samples.
 
     **Arguments:**
 
-    - `t` [s], shape (k,); `values`, shape (k, n_u).
+    - `t` [s], shape (k,), increasing; `values`, shape (k, n_u).
     - `interpolation`: "cubic" through the four samples around an instant, for smooth signals (error
       0.02 (omega dt)^4 of a sinusoid), "linear", or "hold" for drives that keep a commanded value
-      until the next one; the time step then divides the sampling interval.
+      until the next one; samples then come at equal intervals, which the time step divides.
 
     Before the first sample the first value applies, after the last sample the last.
     """
 
     start: Float[Array, ""]
-    interval: float = eqx.field(static=True)
+    #: between samples [s]; None where they come as they like, at `times`
+    interval: float | None = eqx.field(static=True)
+    times: Float[Array, " k"] | None
     values: Float[Array, "k n_u"]
     interpolation: Literal["cubic", "linear", "hold"] = eqx.field(static=True)
 
@@ -42,12 +44,15 @@ class RecordedInput(Controller):
         least = {"cubic": 4, "linear": 2, "hold": 2}[interpolation]
         require(t.size >= least, "t", f"{t.size} samples", f"at least {least}")
         require_finite("values", values)
+        require(bool(np.all(np.diff(t) > 0)), "t", t, "increasing times")
         interval = (t[-1] - t[0]) / (t.size - 1)
-        even = interval > 0 and bool(np.all(np.abs(np.diff(t) - interval) < 1e-6 * interval))
-        require(even, "t", t, "increasing times at equal intervals")
+        even = bool(np.all(np.abs(np.diff(t) - interval) < 1e-6 * interval))
+        expected = "increasing times at equal intervals, for inputs that are held"
+        require(even or interpolation != "hold", "t", t, expected)
         self.start, self.values = as_float_array(t[0]), values
         # rounded, since the mean of differences is a whole number of steps only up to rounding
-        self.interval = float(f"{interval:.12g}")
+        self.interval = float(f"{interval:.12g}") if even else None
+        self.times = None if even else as_float_array(t)
         self.interpolation = interpolation
 
     @property
@@ -55,8 +60,12 @@ class RecordedInput(Controller):
         return self.interval if self.interpolation == "hold" else None
 
     def otherwise(self):
-        t = self.start + self.interval * np.arange(self.values.shape[0])
         ways: tuple[Literal["cubic", "linear", "hold"], ...] = ("cubic", "linear", "hold")
+        t = self.times
+        if self.interval is None:
+            ways = ways[:2]
+        else:
+            t = self.start + self.interval * np.arange(self.values.shape[0])
         return {
             f"inputs read as {way!r}": RecordedInput(t, self.values, way)
             for way in ways
@@ -65,14 +74,21 @@ class RecordedInput(Controller):
 
     def __call__(self, t, state, memory):
         k = self.values.shape[0]
+        n = 2 if self.interpolation == "linear" else 4
+        if self.times is not None:
+            early = _ON_GRID * jnp.diff(self.times)
+            sample = jnp.searchsorted(self.times[1:] - early, t, side="right")
+            first = jnp.clip(sample - (n // 2 - 1), 0, k - n)
+            around = lambda x: jax.lax.dynamic_slice_in_dim(x, first, n)
+            x = jnp.clip(t, self.times[0], self.times[-1])
+            return vecmat(lagrange_weights(x, around(self.times)), around(self.values)), memory
         x = jnp.clip((t - self.start) / self.interval, 0.0, k - 1.0)
         sample = jnp.floor(x + _ON_GRID).astype(int)
         if self.interpolation == "hold":
             return self.values[sample], memory
-        n = 2 if self.interpolation == "linear" else 4
         first = jnp.clip(sample - (n // 2 - 1), 0, k - n)
         samples = jax.lax.dynamic_slice_in_dim(self.values, first, n)
-        return vecmat(lagrange_weights(x - first, n), samples), memory
+        return vecmat(lagrange_weights(x - first, range(n)), samples), memory
 
 
 #: An instant on the grid falls above or below its sample by rounding, and a compiler that computes

@@ -93,5 +93,5 @@ def _cubic(x: Float[Array, "n m"], row, share) -> Float[Array, "k m"]:
     count = min(4, x.shape[0])
     first = jnp.clip(row - 1, 0, x.shape[0] - count)
     nodes = x[first[:, None] + np.arange(count)]
-    weights = jax.vmap(lambda s: lagrange_weights(s, count))(row + share - first)
+    weights = jax.vmap(lambda s: lagrange_weights(s, range(count)))(row + share - first)
     return jnp.einsum("kn,knm->km", weights, nodes)
