@@ -3,10 +3,13 @@
 LLVM's optimisation is off, and so are XLA's newer emitters, which take twice as long: most of the
 time of a test goes into compiling what runs for a millisecond. Numbers agree with those of
 optimised code to round-off, which is what is tested; how fast it runs is for `benchmarks/`.
+Tracing makes millions of small objects that live on: Python looks for cycles among them less
+often, and operations do not record the ten lines of Python that they come from.
 
 Programs are kept on disk for the length of the run, where both workers find them, and in memory
-as long as that is little: files share hundreds of tiny ones, 20 ms each. Above `MEMORY` they are
-dropped, so that a worker stays below 2 GB."""
+as long as that is little: files share hundreds of tiny ones, 20 ms each. What the compiler has
+freed is given back to the system from `TRIM` on; it is most of the memory of a worker. Only above
+`MEMORY` are programs dropped, so that a worker stays below 2 GB."""
 
 import ctypes
 import gc
@@ -32,12 +35,16 @@ import cordax  # noqa: E402
 cordax.enable_x64()
 cordax.enable_cache(os.environ["CORDAX_TEST_CACHE"])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_traceback_in_locations_limit", 0)
+gc.set_threshold(50_000, 20, 50)
 
-#: resident memory of a worker [MB] from which on it drops its programs; the largest single test
-#: needs about one gigabyte of its own
+#: resident memory of a worker [MB] from which on what is free goes back to the system
+TRIM = 500
+#: and from which on it then drops its programs; the largest single test needs about one gigabyte
+#: of its own
 MEMORY = 800
-#: and from which on it does so within a file
-CROWDED = 1200
+#: the same within a file
+CROWDED = 1100
 
 #: files and single tests that take longest, first: a worker that starts one late finishes late
 _LONGEST = tuple((Path(__file__).parent / "longest_first.txt").read_text().split())
@@ -71,13 +78,19 @@ def pytest_runtest_teardown(item, nextitem):
     """Between units of work, and within those that grow large. What was freed goes back to the
     system only when glibc is told to: without that the memory of a worker never shrinks."""
     result = yield
-    last = nextitem is None or _group(nextitem) != _group(item)
-    if _resident() > (MEMORY if last else CROWDED):
-        jax.clear_caches()
-        gc.collect()
-        if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-            trim(0)
+    if _resident() > TRIM:
+        _trim()
+        last = nextitem is None or _group(nextitem) != _group(item)
+        if _resident() > (MEMORY if last else CROWDED):
+            jax.clear_caches()
+            gc.collect()
+            _trim()
     return result
+
+
+def _trim() -> None:
+    if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
 
 
 def _group(item) -> str:
