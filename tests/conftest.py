@@ -16,6 +16,7 @@ import gc
 import os
 import resource
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 os.environ["XLA_FLAGS"] = (
@@ -54,17 +55,37 @@ _LONGEST = tuple((Path(__file__).parent / "longest_first.txt").read_text().split
 _LONG = tuple((Path(__file__).parent / "long.txt").read_text().split())
 
 
+#: files whose tests share nothing: each is a unit of work by itself
+_APART = ("tests/test_docs.py",)
+
+
+def _unit(nodeid: str) -> str:
+    """A file, so that its tests share what they compile, or a test."""
+    file = nodeid.split("::")[0]
+    return nodeid if file in _APART else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Units go to workers as wholes. Not by xdist's marks of groups, which newer versions of
+    pytest do not let through (3.8 under 9.2): tests of a file then go anywhere, and both workers
+    compile what one would do for both."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Units(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return _unit(nodeid)
+
+    return Units(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """The longest first. A file is one unit of work, so that its tests share what they compile,
-    except for those marked `alone`."""
+    """The longest first."""
     rank = {name: i for i, name in enumerate(_LONGEST)}
     for item in items:
-        file = item.nodeid.split("::")[0]
         if item.nodeid.removeprefix("tests/").startswith(_LONG):
             item.add_marker(pytest.mark.long)
-        alone = item.get_closest_marker("alone") is not None
-        item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else file))
     last = len(rank)
     place = lambda item: min(
         rank.get(item.nodeid.removeprefix("tests/"), last),
@@ -75,12 +96,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Between units of work, and within those that grow large. What was freed goes back to the
-    system only when glibc is told to: without that the memory of a worker never shrinks."""
+    """What was freed goes back to the system only when glibc is told to: without that the memory
+    of a worker never shrinks."""
     result = yield
+    _seen.add(_unit(item.nodeid))
     if _resident() > TRIM:
         _trim()
-        last = nextitem is None or _group(nextitem) != _group(item)
+        last = nextitem is None or _unit(nextitem.nodeid) != _unit(item.nodeid)
         if _resident() > (MEMORY if last else CROWDED):
             jax.clear_caches()
             gc.collect()
@@ -93,10 +115,6 @@ def _trim() -> None:
         trim(0)
 
 
-def _group(item) -> str:
-    return item.get_closest_marker("xdist_group").args[0]
-
-
 def _resident() -> float:
     """Memory of this process [MB]; infinite where the system does not tell."""
     try:
@@ -107,6 +125,9 @@ def _resident() -> float:
 
 
 _peaks: list[float] = []
+#: units that a worker has run; of all workers
+_seen: set[str] = set()
+_units: list[str] = []
 
 
 def _peak() -> float:
@@ -117,18 +138,23 @@ def _peak() -> float:
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["peak"] = _peak()
+        session.config.workeroutput["units"] = sorted(_seen)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
     if hasattr(node, "workeroutput"):
         _peaks.append(node.workeroutput["peak"])
+        _units.extend(node.workeroutput["units"])
 
 
 def pytest_terminal_summary(terminalreporter):
-    """How much memory workers have needed: above 2 GB each is too much."""
+    """How much memory workers have needed: above 2 GB each is too much. No file should have been
+    run by both."""
     peaks = ", ".join(f"{x:.2f}" for x in _peaks or [_peak()])
     terminalreporter.write_line(f"peak memory of each worker [GB]: {peaks}")
+    if torn := sorted(unit for unit, n in Counter(_units).items() if n > 1):
+        terminalreporter.write_line(f"run by more than one worker: {', '.join(torn)}")
 
 
 def pytest_unconfigure():

@@ -36,7 +36,6 @@ def test_there_are_notebooks():
     assert {path.stem for path in NOTEBOOKS} >= {"neck", "neck_identification", "rod"}
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path, tmp_path, monkeypatch):
     """As a script: in percent format the cells are the statements of the file in their order, and
@@ -50,7 +49,6 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
     plt.close("all")
 
 
-@pytest.mark.alone
 def test_two_hands_bend_a_wire(tmp_path, capsys):
     """The hand bends further than the hook, the wire springs back onto it and rests; the Jacobian
     is that of central differences."""
@@ -73,7 +71,6 @@ def test_two_hands_bend_a_wire(tmp_path, capsys):
     np.testing.assert_allclose(J[:, 1], (ahead - behind) / 2e-3, atol=1e-8)
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("block", BLOCKS)
 def test_block_runs(block, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where the files go that some of them write

@@ -26,18 +26,22 @@ def scaled(robot, p):
 
 
 class Derivatives:
-    """A function of numbers `p` and of others, and its derivatives by `p`: one program each."""
+    """A function of numbers `p` and of others, its derivative by `p` forwards, and backwards with
+    its value: one program each."""
 
     def __init__(self, found):
-        self.found = jax.jit(found)
-        self.forward, self.backward = jax.jit(jax.jacfwd(found)), jax.jit(jax.jacrev(found))
+        twice = lambda *given: (found(*given),) * 2
+        self.forward = jax.jit(jax.jacfwd(found))
+        self.backward = jax.jit(jax.jacrev(twice, has_aux=True))
 
 
 def check(run, p, *others, step=4e-3):
     """Both modes against central differences, of order 4: round-off of stiff stretches asks for
     large steps."""
-    forward, backward = (np.asarray(f(p, *others)) for f in (run.forward, run.backward))
-    found = lambda p: np.asarray(run.found(p, *others))
+    forward, backward = (
+        np.asarray(x) for x in (run.forward(p, *others), run.backward(p, *others)[0])
+    )
+    found = lambda p: np.asarray(run.backward(p, *others)[1])
     size = np.abs(forward).max(axis=0)
     np.testing.assert_allclose(forward / size, backward / size, atol=1e-8)
     for i in range(len(p)):
