@@ -71,10 +71,10 @@ def simulate(
       tried, and saves are `save_every * dt` apart.
     - `integrator`: an integrator or its name; the machine's default if not given.
     - `accuracy`: error allowed in a step, relative to 1 + |x|, in every coordinate and velocity
-      [SI]. Steps are then as long as it allows and `dt`, the largest of them, is the distance of
-      the instants that `save_every` counts and controllers are sampled at; a step without
-      solution is repeated smaller (`cordax.Adaptive`). In batches without reverse mode take
-      `adjoint="forward"`.
+      [SI]; implicit methods leave out velocities of vibrations that are fast for `dt`. Steps are
+      then as long as it allows and `dt`, the largest of them, is the distance of the instants that
+      `save_every` counts and controllers are sampled at; a step without solution is repeated
+      smaller (`cordax.Adaptive`). In batches without reverse mode take `adjoint="forward"`.
     - `formulation`: how constraints are treated; if not given `Minimal()` for machines without
       them, `Index3()` for integrators that solve them, else `Baumgarte()`.
     - `control`: a `Controller`, a function `(t, state) -> u`, constant inputs of shape (n_u,), or

@@ -12,7 +12,7 @@ from ._results import GOOD, Code, code_unless, first_code
 from .formulations import Dynamics
 from .integrators import Integrator
 from .loops import counted, each, fits_flat, flat, loop
-from .math.shield import close, shield
+from .math.shield import close, frozen, shield
 from .mechanics import Controller, State, System
 from .mechanics.shapes import check_shapes
 from .runaway import Watch
@@ -120,19 +120,15 @@ def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
 def _alarms(run: Run, t, state, u, multipliers, inner) -> dict[str, jax.Array]:
     """Which alarms hold at the start of a step. Nothing of it carries derivatives."""
     dynamics, (t, q, v) = run.dynamics, jax.lax.stop_gradient((t, state.q, state.v))
-    dynamics, u = _frozen((dynamics, u))
+    dynamics, u = frozen((dynamics, u))
     inputs = u(t, q, v)
     if dynamics.system.n_constraints == 0:
         multipliers = jnp.zeros(0, q.dtype)
     elif multipliers is None:  # of the rows that act, where the method lets some go
-        method, inner = _frozen((run.integrator, inner))
+        method, inner = frozen((run.integrator, inner))
         multipliers = method.multipliers(dynamics, method.record(inner), t, q, v, inputs)
     found = dynamics.system.alarms(t, q, v, inputs, jax.lax.stop_gradient(multipliers))
     return {name: jnp.any(x) for name, x in found.items()}
-
-
-def _frozen(tree):
-    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
 def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bool = False):
@@ -189,6 +185,8 @@ def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bo
         if run.traced:
             new, inner_new = close((new, inner_new), token, go)
         pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
+        spent = run.integrator.counting(inner, inner_new)  # also in the step that failed
+        inner = jax.tree.map(lambda a, b: jnp.where(alive, a, b), spent, inner)
         new, inner = pick((new, inner_new), (state, inner))
         return Carry(new, memory, held, inner, alarms, watch, (code, failure)), None
 

@@ -78,6 +78,64 @@ def test_too_many_steps_have_their_own_code():
     few = cordax.Adaptive(cordax.RK4(), 1e-10, tries=5)
     run = simulate(Oscillator(), START, dt=1.0, duration=2.0, integrator=few, throw=False)
     assert run.result == RESULTS.accuracy_not_reached and float(run.failure_time) == 1.0
+    # the work of the step that failed is counted, that of the motion that did not go on is not
+    assert sum(int(x) for x in run.statistics.values()) == 5
+
+
+def test_work_of_a_step_that_failed_is_counted():
+    stuck = cordax.ImplicitMidpoint(max_iterations=2)
+    options = {"dt": 0.5, "duration": 2.0, "integrator": stuck, "throw": False}
+    run = simulate(cordax.systems.Pendulum(length=0.3), START, **options)
+    assert run.result == RESULTS.newton_not_converged and float(run.failure_time) == 0.5
+    assert int(run.statistics["newton_iterations"]) == 2
+
+
+def test_a_step_is_compiled_once():
+    """Two halves and a whole are one loop: the machine's force is traced a few times, not
+    thrice."""
+
+    class Counted(Oscillator):
+        def force(self, t, q, v, u):
+            seen.append(1)
+            return super().force(t, q, v, u)
+
+    counts = []
+    for accuracy in (None, 1e-4):
+        seen = []
+        simulate(Counted(), START, dt=0.1, duration=0.2, integrator="rk4", accuracy=accuracy)
+        counts.append(len(seen))
+    assert 0 < counts[1] <= counts[0] + 4
+
+
+class Stiff(cordax.LagrangianSystem):
+    """A slow oscillator (1 rad/s) and, beside it, one of `fast` rad/s, undamped."""
+
+    fast: jnp.ndarray = cordax.float_field(default=1e5)
+    n_q = 2
+
+    def kinetic_energy(self, q, v):
+        return 0.5 * jnp.sum(v**2)
+
+    def potential_energy(self, t, q):
+        return 0.5 * (q[0] ** 2 + (self.fast * q[1]) ** 2)
+
+
+@pytest.mark.parametrize("integrator", ["implicit_midpoint", "generalised_alpha", "rosenbrock_2"])
+def test_vibrations_that_nobody_sees_do_not_decide_the_step(integrator):
+    """1e-6 m at 1e5 rad/s, so 0.1 m/s: far below an accuracy of 1e-4 in coordinates, far above in
+    velocities. As many steps as without it, and the slow motion as good."""
+    start = State(np.array([1.0, 1e-6]), np.zeros(2))
+    still = State(np.array([1.0, 0.0]), np.zeros(2))
+    options = {"dt": 0.5, "duration": 2.0, "accuracy": 1e-4, "integrator": integrator}
+    run, calm = (simulate(Stiff(), state, **options) for state in (start, still))
+    steps = [int(x.statistics["steps"]) for x in (run, calm)]
+    assert steps[0] <= 1.1 * steps[1] + 2
+    np.testing.assert_allclose(run.q[:, 0], np.cos(run.t), atol=2e-4 * steps[0])
+    # what is slow for the step counts in full: 10 rad/s asks for more steps than 1 rad/s
+    quick = State(np.array([1.0, 0.1]), np.zeros(2))
+    seen = simulate(Stiff(fast=10.0), quick, **options)
+    assert int(seen.statistics["steps"]) > 2 * steps[1]
+    np.testing.assert_allclose(seen.q[:, 1], 0.1 * np.cos(10.0 * seen.t), atol=1e-2)
 
 
 def end(k, adjoint):

@@ -1,5 +1,6 @@
 """Bad input to ropes: errors that name the field, what was given and what is expected."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -49,6 +50,15 @@ def test_a_platform_that_ropes_cannot_carry():
         ValueError, match=r"length: got ropes stretched by .*expected ropes that reach"
     ):
         far.rest()
+
+
+def test_inside_of_jit_why_there_is_no_rest_is_said_first(caplog):
+    guess = State(0.3 * jnp.ones(6), jnp.zeros(6))
+    rest = lambda length: RopeRobot(ROOT, length, count=3).rest(guess=guess, max_steps=1).q
+    with pytest.raises((RuntimeError, ValueError), match="no state at rest"):
+        jax.block_until_ready(jax.jit(rest)(1.0))
+    first = caplog.records[0]
+    assert first.name == "cordax" and first.getMessage().startswith("rest: no state at rest found")
 
 
 def test_an_inconsistent_start():

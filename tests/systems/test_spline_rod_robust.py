@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from cordax import RESULTS, simulate
+from cordax import RESULTS, GeneralisedAlpha, simulate
 from cordax.systems import End, Plane, SplineRod
 
 
@@ -33,6 +33,26 @@ def test_an_undamped_metal_wire(wire, dt):
     run = simulate(rod, start, dt=dt, duration=1.0)
     total = np.asarray(run.energy()["total"])
     assert np.max(total) <= total[0] + 1e-6 * np.abs(total[0])
+
+
+@pytest.fixture(scope="module")
+def converged(wire):
+    """Its first 0.1 s, every 20 ms."""
+    method = GeneralisedAlpha(0.8)
+    return simulate(*wire, dt=1e-4, duration=0.1, save_every=200, integrator=method)
+
+
+@pytest.mark.parametrize("integrator", ["generalised_alpha", "implicit_midpoint"])
+def test_an_accuracy_instead_of_a_step(wire, converged, integrator):
+    """Axial waves of the undamped wire are not resolved, and need not be: errors of the motion go
+    down with the accuracy."""
+    options = {"dt": 0.02, "duration": 0.1, "integrator": integrator}
+    errors, steps = [], []
+    for accuracy in (1e-3, 1e-4, 1e-5):
+        run = simulate(*wire, accuracy=accuracy, **options)
+        errors.append(float(np.max(np.abs(run.q - converged.q))))
+        steps.append(int(run.statistics["steps"]))
+    assert errors[0] > 2.0 * errors[1] > 4.0 * errors[2] and steps[2] > 2 * steps[1] > 2 * steps[0]
 
 
 def test_a_rod_falls_on_a_rough_floor():

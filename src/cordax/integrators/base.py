@@ -99,6 +99,10 @@ class Integrator(eqx.Module):
         """How much work a run was, by name, where the method counts it."""
         return {}
 
+    def counting(self, carry, failed) -> Any:
+        """`carry`, with the work of a step that failed and returned `failed` counted."""
+        return carry
+
     def events(self, carry) -> Any:
         """What happened between steps, if the method looks for it; None otherwise."""
         return None

@@ -100,6 +100,9 @@ class GeneralisedAlpha(Integrator):
     def statistics(self, carry):
         return {"newton_iterations": carry[4]}
 
+    def counting(self, carry, failed):
+        return *carry[:4], failed[4]
+
     def _weights(self) -> "_Weights":
         mean_a, mean_f = (2.0 * self.rho - 1.0) / (self.rho + 1.0), self.rho / (self.rho + 1.0)
         gamma = 0.5 + mean_f - mean_a

@@ -66,6 +66,9 @@ class _Implicit(Integrator):
     def statistics(self, carry):
         return {"newton_iterations": carry[2]}
 
+    def counting(self, carry, failed):
+        return *carry[:2], failed[2]
+
     def _tolerance(self, h, q, v, guess):
         """On velocities [those of v], of the size they have in this step; they can be solved no
         better than rounded positions tell."""

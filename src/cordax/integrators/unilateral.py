@@ -15,6 +15,7 @@ from ..formulations import Dynamics
 from ..math.complementarity import active_set, masked_solve
 from ..math.linalg import gram, matmul, matvec, solve
 from ..math.materialise import materialise
+from ..math.shield import frozen
 from ..mechanics import State
 from ..mechanics.saddle import row_weights
 from .base import Integrator, Step
@@ -132,7 +133,7 @@ class Unilateral(Integrator):
         t, left, state, carry, due, landing, behind = now
         lands, last = landing.ahead, behind == self.pieces - 1
         # switch where something is due
-        before = _overdue(*_frozen((dynamics, t, state, u, carry.active)))
+        before = _overdue(*frozen((dynamics, t, state, u, carry.active)))
         crowded = carry.crowded & (behind == 0)
         wrong = due | _wrong(dynamics, before, carry.active)
         horizon = jnp.where(crowded, left, _TOGETHER * dt)
@@ -150,8 +151,8 @@ class Unilateral(Integrator):
         new = jax.tree.map(lambda x, dx: x + (exact - part) * dx, new, landing.motion)
         # what has turned wrong on the way?
         late = _wrong(dynamics, after, carry.active) & ~lands
-        frozen = _frozen((dynamics, t, left, state, u, carry.active))
-        late, landing = self._locate(*frozen, late, lax.stop_gradient(after), last)
+        held = frozen((dynamics, t, left, state, u, carry.active))
+        late, landing = self._locate(*held, late, lax.stop_gradient(after), last)
         back = jnp.any(late) & ~last
         carry = carry._replace(crowded=last & jnp.any(late))
         stay = lambda old, new: jax.tree.map(lambda a, b: jnp.where(back, a, b), old, new)
@@ -325,10 +326,6 @@ def _worst_row(due, overdue):
 def _nowhere(state: State) -> _Landing:
     one = jnp.ones((), state.q.dtype)
     return _Landing(jnp.asarray(False), one, one, jax.tree.map(jnp.zeros_like, state))
-
-
-def _frozen(tree):
-    return jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_array(x) else x, tree)
 
 
 class _Problem(NamedTuple):

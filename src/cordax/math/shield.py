@@ -35,6 +35,12 @@ def close(tree, token, ok):
     return jax.tree.unflatten(treedef, leaves)
 
 
+def frozen(tree):
+    """The same without derivatives."""
+    is_array = lambda x: isinstance(x, jax.Array)
+    return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if is_array(x) else x, tree)
+
+
 def _is_float(leaf) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
 

@@ -65,6 +65,11 @@ class Linearisation(eqx.Module):
         """`(M - h D - h2 K)^-1 b`, shape (n,), with what `factorise` returned."""
         raise NotImplementedError
 
+    def resolved(self, factor, h, h2, x) -> Vector:
+        """What a step resolves of a change of velocities x: `(M - h D - h2 K)^-1 M x`, slow motions
+        as they are and little of vibrations that are fast for it."""
+        return self.implicit_solve(factor, h, h2, self.inertia(x))
+
     def bare(self) -> "Linearisation":
         """As much as solves with a factor need where nothing is differentiated; all by default."""
         return self
@@ -90,6 +95,10 @@ class ImplicitSolver(eqx.Module):
 
     def __call__(self, b) -> Vector:
         return self.motion.implicit_solve(self.factor, self.h, self.h2, b)
+
+    def resolved(self, x) -> Vector:
+        """`Linearisation.resolved`."""
+        return self.motion.resolved(self.factor, self.h, self.h2, x)
 
 
 class ComplementSolver(eqx.Module):
@@ -201,6 +210,9 @@ class SaddleLinearisation(Linearisation):
     def implicit_solve(self, factor, h, h2, b):
         # Phi + h (dPhi/dt + Phi_q dv) = 0 at the end of the step; the multiplier is an impulse
         return factor(b, -self.rate - self.phi / h)[0]
+
+    def resolved(self, factor, h, h2, x):
+        return factor(self.inertia(x), jnp.zeros_like(self.phi))[0]
 
     def matrices(self):
         return self.motion.matrices()

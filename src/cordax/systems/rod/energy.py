@@ -43,6 +43,13 @@ def dot(a, b):
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
+def skew(v):
+    """The matrix (3, 3, ...) that maps x to v x x."""
+    zero = jnp.zeros_like(v[0])
+    rows = [[zero, -v[2], v[1]], [v[2], zero, -v[0]], [-v[1], v[0], zero]]
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
 def densities(at: Local, H: Stiffness, rest):
     """Stretch, torsion and bending energy per material length [J/m], shape (k,) each; `rest` (3,)
     or (3, k). |C| is never formed: its root has no derivative at straight states."""
@@ -102,21 +109,6 @@ def strains(at: Local, H: Stiffness):
     C = cross(at.a, at.b)
     twist = at.twist - dot(C, at.c) / (dot(C, C) + H.torsion_width**2)
     return s, twist, C / s**3
-
-
-def damping_gradients(at: Local, rate: Local, H: Stiffness, time) -> Local:
-    """Kelvin and Voigt: every strain resists its rate with its stiffness times `time` [s]. Work
-    per length by rates of a, b, c and theta'; never feeds energy."""
-    _, rates = jax.jvp(lambda at: strains(at, H), (at,), (rate,))
-    _, back = jax.vjp(lambda at: strains(at, H), at)
-    stiffness = (H.stretch, H.twist, H.bending)
-    return back(tuple(time * k * r for k, r in zip(stiffness, rates, strict=True)))[0]
-
-
-def damping_forces(P, dP, points: Quadrature, h, H: Stiffness, time) -> Float[Array, "4 n"]:
-    """On control points moving with velocities `dP` (4, n)."""
-    g = damping_gradients(points.local(P, h), points.local(dP, h), H, time)
-    return -points.collect(g, h)
 
 
 def largest_stretch(P, points: Quadrature, h):

@@ -24,14 +24,6 @@ class Local(NamedTuple):
     c: Float[Array, "3 ..."]
     twist: Float[Array, "..."]
 
-    @property
-    def rows(self) -> Float[Array, "10 ..."]:
-        return jnp.concatenate([self.a, self.b, self.c, self.twist[None]])
-
-    @staticmethod
-    def of_rows(x) -> "Local":
-        return Local(x[:3], x[3:6], x[6:9], x[9])
-
 
 @dataclass(frozen=True, eq=False)
 class Scattered:

@@ -21,12 +21,12 @@ from ...math.linalg import matvec
 from ...math.materialise import materialise
 from ...mechanics import Scene, State, System
 from . import energy as elastic
-from . import stiffness
+from . import kelvin_voigt, stiffness
 from .ends import End
 from .layout import Layout, layout
 from .linearisation import RodLinearisation
 from .obstacles import Obstacle
-from .quadrature import Local, Quadrature, Spans, check_rule, nodes, quadrature, times_gram
+from .quadrature import Quadrature, Spans, check_rule, nodes, quadrature, times_gram
 
 
 class SplineRod(System):
@@ -268,7 +268,7 @@ class SplineRod(System):
             pressed = self.points.collect_positions(self._contact_law(r, dr), self.span)
             F = F + jnp.pad(pressed, ((0, 1), (0, 0)))
         if self.viscous:
-            F = F + elastic.damping_forces(
+            F = F + kelvin_voigt.forces(
                 P, self.control_rate(t, v), self.points, self.span, self.elasticity, self.damping
             )
         return F
@@ -348,15 +348,16 @@ class SplineRod(System):
         velocities or None, as span matrices."""
         points, h, H = self.points, self.span, self.elasticity
         assert isinstance(points, Spans)
-        at = materialise(points.local(P, h).rows)
-        W = materialise(stiffness.second_derivatives(Local.of_rows(at), H, self._rest(u)))
-        D = None
+        at = materialise(points.local(P, h))
+        D = held = more = None
         if self.viscous:
-            rate = materialise(points.local(dP, h).rows)
-            by_place, by_rate = stiffness.local_derivatives(self._viscous_law, at, rate)
-            W = materialise(W + by_place)
-            D = stiffness.span_matrices(by_rate, points, h)
-        K = stiffness.span_matrices(W, points, h)
+            rate = materialise(points.local(dP, h))
+            held = materialise(kelvin_voigt.stresses(at, rate, H, self.damping))
+            by_rate, more = kelvin_voigt.derivatives(at, rate, H, self.damping)
+            D = stiffness.span_matrices(materialise(by_rate), points, h)
+        W = stiffness.second_derivatives(at, H, self._rest(u), held)
+        W = W if more is None else W + more
+        K = stiffness.span_matrices(materialise(W), points, h)
         if self.obstacles:
             r, dr = materialise((points.positions(P), points.positions(dP)))
             by_place, by_rate = stiffness.local_derivatives(self._contact_law, r, dr)
@@ -364,11 +365,6 @@ class SplineRod(System):
             pressed = stiffness.contact_matrices(-by_rate, points, h)
             D = pressed if D is None else D + pressed
         return K, D
-
-    def _viscous_law(self, at, rate):
-        """Local forces (10, ...) that resist local rates (10, ...)."""
-        places = Local.of_rows(at), Local.of_rows(rate)
-        return elastic.damping_gradients(*places, self.elasticity, self.damping).rows
 
     def _contact_law(self, r, dr):
         """Force per length [N/m] on points (3, ...) [m] that move with (3, ...) [m/s]."""

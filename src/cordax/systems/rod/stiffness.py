@@ -7,14 +7,17 @@ import jax
 import jax.numpy as jnp
 
 from ...math.materialise import materialise
-from .energy import Stiffness, cross, dot
+from .energy import Stiffness, cross, dot, skew
+from .kelvin_voigt import Stresses
 from .quadrature import Local, Spans
 
 
-def second_derivatives(at: Local, H: Stiffness, rest):
-    """Of the energy per length by r', r'', r''' and theta', in closed form, shape (10, 10, ...).
+def second_derivatives(at: Local, H: Stiffness, rest, held: Stresses | None = None):
+    """Of the energy per length by r', r'', r''' and theta', in closed form, shape (10, 10, ...);
+    with `held` stresses also of what these work on the strains.
 
-    The energy is a function of S = |r'|^2, N = |r' x r''|^2, T = (r' x r'').r''' and theta'."""
+    The energy is a function of S = |r'|^2, N = |r' x r''|^2, T = (r' x r'').r''' and theta', what a
+    held moment w works of U = (r' x r'').w too."""
     a, b, c, twist = at
     C = cross(a, b)
     S, N, T = dot(a, a), dot(C, C), dot(C, c)
@@ -41,6 +44,15 @@ def second_derivatives(at: Local, H: Stiffness, rest):
     e_NT = tau * p * p - stiff * T * p
     e_TT = stiff
     e_zN, e_zT = H.twist * T * p * p, -H.twist * p
+    if held is not None:
+        # of |r'| = S^(1/2), theta' - T p and U S^(-3/2)
+        U = dot(C, held.bending)
+        e_S = e_S + 0.5 * held.stretch * i - 1.5 * U * i5
+        e_N = e_N + held.twist * T * p * p
+        e_T = e_T - held.twist * p
+        e_SS = e_SS - 0.25 * held.stretch * i3 + 3.75 * U * i5 * i * i
+        e_NN = e_NN - 2.0 * held.twist * T * p * p * p
+        e_NT = e_NT + held.twist * p * p
     scalars = (e_S, e_N, e_T, e_SS, e_SN, e_NN, e_NT, e_TT, e_zN, e_zT, C, aa, ab, bb)
     e_S, e_N, e_T, e_SS, e_SN, e_NN, e_NT, e_TT, e_zN, e_zT, C, aa, ab, bb = materialise(scalars)
     # gradients of S, N and T by (a, b, c)
@@ -58,8 +70,14 @@ def second_derivatives(at: Local, H: Stiffness, rest):
     eye = jnp.eye(3, dtype=a.dtype).reshape(3, 3, *(1,) * (a.ndim - 1))
     W_aa = 2.0 * ((e_S + e_N * bb) * eye - e_N * outer(b, b))
     W_bb = 2.0 * e_N * (aa * eye - outer(a, a))
-    W_ab = 2.0 * e_N * (2.0 * outer(a, b) - outer(b, a) - ab * eye) - e_T * _skew(c)
-    W_ac, W_bc = e_T * _skew(b), -e_T * _skew(a)
+    W_ab = 2.0 * e_N * (2.0 * outer(a, b) - outer(b, a) - ab * eye) - e_T * skew(c)
+    if held is not None:
+        moment, e_U, e_SU = materialise((held.bending, i3, -1.5 * i5))
+        g_U = jnp.concatenate([cross(b, moment), cross(moment, a), zero])
+        crossed = outer(g_S, e_SU * g_U)
+        W = W + crossed + crossed.swapaxes(0, 1)
+        W_ab = W_ab - e_U * skew(moment)
+    W_ac, W_bc = e_T * skew(b), -e_T * skew(a)
     turn = lambda x: x.swapaxes(0, 1)
     none = jnp.zeros_like(W_ac)
     curved = [[W_aa, W_ab, W_ac], [turn(W_ab), W_bb, W_bc], [turn(W_ac), turn(W_bc), none]]
@@ -68,13 +86,6 @@ def second_derivatives(at: Local, H: Stiffness, rest):
     corner = H.twist * jnp.ones_like(twist)
     bottom = jnp.concatenate([mixed, corner[None]])
     return jnp.concatenate([jnp.concatenate([W, mixed[:, None]], axis=1), bottom[None]])
-
-
-def _skew(v):
-    """The matrix (3, 3, ...) that maps x to v x x."""
-    zero = jnp.zeros_like(v[0])
-    rows = [[zero, -v[2], v[1]], [v[2], zero, -v[0]], [-v[1], v[0], zero]]
-    return jnp.stack([jnp.stack(row) for row in rows])
 
 
 def span_matrices(W, spans: Spans, h):

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..._checks import known_values, require
+from ..._compiled_errors import raise_compiled
 
 #: largest change of an angle [rad] or of the platform [m, rad] in one step
 REACH = 0.3
@@ -47,8 +48,9 @@ def settled(robot, t, q, u, max_steps: int):
     q, force, gap = _settle(robot, t, q, u, jnp.asarray(max_steps))
     known = known_values(force), known_values(gap)
     if any(x is None for x in known):
-        found = (force < LEFT) & (gap < LEFT)
-        return eqx.error_if(q, ~found, "rest: no state at rest found; try another guess")
+        lost = ~((force < LEFT) & (gap < LEFT))
+        message = "rest: no state at rest found; try another guess, or more max_steps"
+        return raise_compiled(q, lost, 0, [message])
     force, gap = (float(x) for x in known)  # pyright: ignore[reportArgumentType]
     left = f"a guess from which {force:.3g} of the weight and gaps of {gap:.3g} m stay"
     ok = force < LEFT and gap < LEFT
