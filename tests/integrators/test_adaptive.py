@@ -111,7 +111,7 @@ class Stiff(cordax.LagrangianSystem):
     """A slow oscillator (1 rad/s) and, beside it, one of `fast` rad/s, undamped."""
 
     fast: jnp.ndarray = cordax.float_field(default=1e5)
-    n_q = 2
+    coordinate_names = ("slow", "fast")
 
     def kinetic_energy(self, q, v):
         return 0.5 * jnp.sum(v**2)
