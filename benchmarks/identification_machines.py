@@ -63,7 +63,7 @@ def strut():
         Parameter("modulus", pull, unit="Pa"),
         Parameter("viscosity", lambda machine: machine.cables.viscosity, unit="Pa s"),
     ]
-    seen = {"cross": 1e-4, "strut": 1e-4}
+    seen = dict.fromkeys(("cross", "strut", "pulley1", "pulley2", "pulley3"), 1e-4)
     return one, names, [0.4, 2.5], seen
 
 
@@ -91,7 +91,7 @@ def wire(load: float):
     method = {"dt": 2e-5, "integrator": "rk4", "duration": 0.6, "save_every": 500}
     one = Experiment(rod, None, control, **method)
     seen = {name: 5e-4 for name in rod.coordinate_names if name[0] in "xyz"}
-    return one, ["young", "density"], [0.5, 1.4], seen
+    return one, ["young", "density"], [0.8, 1.15], seen
 
 
 _PICK = """
