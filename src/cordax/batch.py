@@ -79,6 +79,7 @@ def simulate_batch(
     devices = jax.local_devices()
     mesh = Mesh(np.asarray(devices), "batch") if len(devices) > 1 else None
     chunk = min(chunk, -(-size // len(devices))) * len(devices)
+    parameters = jax.tree.map(_known_rows, parameters)
     pieces = [_rows(parameters, start, chunk) for start in range(0, size, chunk)]
     counted = mesh is None and keep is None and _is_static(build)
     found = _counted(build, pieces[0], options, chunk) if counted else None
@@ -95,8 +96,6 @@ def simulate_batch(
         # LAPACK calls of two executions at once block each other in XLA's thread pool
         with ThreadPoolExecutor(1 if alone() else workers or os.cpu_count()) as pool:
             parts += list(pool.map(run, pieces[1:]))
-    if mesh is not None:  # whoever goes on with it need not know of the devices
-        parts = jax.device_put(parts, devices[0])
     return jax.tree.map(lambda *xs: _together(xs, size), *parts)
 
 
@@ -114,7 +113,8 @@ def _frozen(options: dict) -> tuple:
 
 
 def _together(xs, size: int):
-    """Chunks end to end; by NumPy where numbers are known: JAX would compile for every shape."""
+    """Chunks end to end, on one device; by NumPy where numbers are known: JAX would compile for
+    every shape."""
     if any(isinstance(x, Tracer) for x in xs):
         return jnp.concatenate(xs)[:size]
     return jax.device_put(np.concatenate([np.asarray(x) for x in xs])[:size])
@@ -179,10 +179,15 @@ def _calls_lapack(function, *arguments) -> bool:
 def _rows(parameters, start: int, count: int):
     """`count` rows from `start`; the last row is repeated where they run out, so that all chunks
     have one shape."""
-    index = jnp.minimum(
-        jnp.arange(start, start + count), jax.tree.leaves(parameters)[0].shape[0] - 1
-    )
-    return jax.tree.map(lambda x: jnp.asarray(x)[index], parameters)
+    last = jax.tree.leaves(parameters)[0].shape[0] - 1
+    index = np.minimum(np.arange(start, start + count), last)
+    return jax.tree.map(lambda x: x[index], parameters)
+
+
+def _known_rows(x):
+    """As a NumPy array, if it can be one: an operation of JAX outside of a compiled function takes
+    as long as many steps."""
+    return x if jnp.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
 
 
 def _member(built, options: dict) -> Start | None:

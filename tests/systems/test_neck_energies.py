@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.systems.neck import Bars, Neck, Springs
+from cordax.systems.neck import Bars, Neck, Springs, closed_form
 from cordax.systems.neck.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from systems.reference import relative
 
@@ -70,6 +70,16 @@ def assert_equal_equations(neck):
 
 
 _FIELDS = ("bars", "springs", "motors", "tendon", "routing", "pivot_friction", "gravity")
+
+
+def test_tensions_that_are_watched_are_those_of_the_outputs():
+    neck = random_neck(4, elastic=True)
+    for seed in range(3):
+        q, v, u = random_state(neck, seed)
+        assert relative(closed_form.tension(neck, q, v), neck.tension(0.0, q, v, u)) < 1e-12
+        slack = neck.state_at(q[:4], tension=jnp.array([5.0, -5.0, 5.0, 5.0, 5.0]))
+        pushes = neck.alarms(0.0, slack.q, slack.v, u, None)["tendon_in_compression"]
+        assert np.array_equal(pushes, [False, True, False, False, False])
 
 
 # three joints: test_neck_points; two: test_user_given_routing

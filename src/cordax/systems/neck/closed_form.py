@@ -193,6 +193,14 @@ def _tension(neck: "Neck", j: _Joints, tendons: _Tendons, rate, theta, theta_rat
 
 
 # --- what the machine calls
+def tension(neck: "Neck", q, v):
+    """Of elastic tendons [N], in the terms that an implicit step from the same state needs too: a
+    compiler computes them once."""
+    (alpha, theta), (rate, theta_rate) = neck.split(q), neck.split(v)
+    j = _joints(neck, alpha)
+    return _tension(neck, j, _tendons(neck, j), rate, theta, theta_rate)
+
+
 def length_derivatives(neck: "Neck", alpha):
     return _tendons(neck, _joints(neck, alpha))
 

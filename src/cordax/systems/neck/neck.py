@@ -366,6 +366,11 @@ class Neck(LagrangianSystem):
     def warnings(self, outputs):
         return {"tendon_in_compression": outputs["tension"] < -PUSH}
 
+    def alarms(self, t, q, v, u, multipliers):
+        if self.elastic and self.closed_form:
+            return self.warnings({"tension": closed.tension(self, q, v)})
+        return super().alarms(t, q, v, u, multipliers)
+
     def valid(self, t, q, v):
         """At |alpha| = pi a joint folds flat and the linkage is singular."""
         return jnp.max(jnp.abs(self.split(q)[0])) < jnp.pi
