@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import cordax
+from cordax._xla import compile_quickly
 from cordax.cli.machines import experiment_of
 from cordax.plot import animate, plot_scene, save_figure
 from cordax.plot.scene import dimension, line_values, norm_of, scenes_of
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--films", action="store_true", help="write the films of the gallery too")
     asked = parser.parse_args()
     plt.switch_backend("Agg")
+    compile_quickly()
     cordax.enable_x64()
     cordax.enable_cache()
     runs = {name: cordax.simulate(experiment_of(name)) for name, *_ in MACHINES}

@@ -15,10 +15,12 @@ from cordax.systems import Neck, Oscillator, Pendulum, SplineRod
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from cordax.plot import animate, plot_scene, plot_snapshots, plot_states, save_figure
-from cordax.plot.scene import dimension, scenes_of
-from cordax.plot.style import LINES
+from cordax.plot.film import Film, frames, stage
+from cordax.plot.scene import colour_bar, dimension, draw, fit_view, norm_of, scenes_of
+from cordax.plot.style import FONT, LINES
 
 
 class Spatial(Pendulum):
@@ -225,3 +227,35 @@ def test_bodies_are_filled_where_their_pose_puts_their_faces():
         filled.get_paths()[0].vertices[:3], [[3, 4], [3, 5], [1, 5]], atol=1e-12
     )
     assert filled.get_facecolor()[0, 3] > 0.5
+
+
+@pytest.mark.parametrize("space", [False, True])
+def test_frames_are_what_axes_would_draw(space):
+    """Lines, coloured and plain, faces and points of a frame against matplotlib's own artists."""
+    rng = np.random.default_rng(1)
+    d = 3 if space else 2
+    faces = np.broadcast_to(rng.normal(size=(2, 3, 4, d)), (2, 2, 3, 4, d))
+    scene = Scene(
+        {"cable": rng.normal(size=(2, 5, 2, d)), "spring": rng.normal(size=(2, 2, 2, d))},
+        {"exit": rng.normal(size=(2, 4, d)), "pivot": rng.normal(size=(2, 3, d))},
+        {"body": Bodies(rng.normal(size=(2, 2, d)), np.stack([[np.eye(d)] * 2] * 2), faces)},  # pyright: ignore
+    )
+    tension = np.abs(rng.normal(size=(2, 5)))
+    norm = norm_of(tension)
+    film = Film(np.zeros(2), scene, {"cable": tension}, norm, "both", "corner")
+    pictures = [frame[..., :3].astype(int) for frame in frames(film, 90.0)]
+    below = slice(60, None)  # the clock is above
+    unlike = lambda a, b: np.mean(np.abs(a - b)[below].max(axis=-1) > 80)
+    for i in range(2):
+        with plt.rc_context(FONT):
+            figure = stage(scene, 90.0, True)
+            canvas, axes = FigureCanvasAgg(figure), figure.axes[0]
+            fit_view(axes, [scene])
+            axes.set_title("both")
+            colour_bar(axes, "cable", norm, values=[tension])
+            draw(axes, jax.tree.map(lambda x, i=i: x[i], scene), {"cable": tension[i]}, norm)
+            canvas.draw()
+            wanted = np.asarray(canvas.buffer_rgba())[..., :3].astype(int)
+        # edges of strokes may be rounded to other pixels
+        assert unlike(pictures[i], wanted) < 0.002
+        assert unlike(pictures[1 - i], wanted) > 0.02

@@ -40,11 +40,13 @@ def write_film(run: Trajectory, path: Path, title: str, speed: float) -> Path:
 def instants(run: Trajectory, count: int = 5) -> list[float]:
     """Instants [s] that show a motion: its start, the way to where the machine is farthest from
     there in equal parts, and the end."""
+    from ..plot.scene import stacked_scenes
+
     t, q = np.asarray(run.t), np.asarray(run.q)
     system = run._known_system("pictures")
     rows = np.unique(np.linspace(0, len(t) - 1, 400).round().astype(int))
-    scene = jax.vmap(system.geometry)(t[rows], q[rows])
-    points = [np.asarray(x).reshape(len(rows), -1) for x in jax.tree.leaves(scene)]
+    scene = stacked_scenes(system, t[rows], q[rows])
+    points = [x.reshape(len(rows), -1) for x in jax.tree.leaves(scene)]
     place = np.concatenate(points, axis=1) if points else q[rows]
     far = np.linalg.norm(place - place[0], axis=1)
     top = int(np.argmax(far))

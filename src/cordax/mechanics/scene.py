@@ -1,7 +1,6 @@
 """What a machine looks like, without a word on how it is drawn."""
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
@@ -17,7 +16,7 @@ class Bodies(eqx.Module):
 
     def corners(self) -> Float[Array, "n f k d"]:
         """Of all faces, in the world [m]."""
-        turned = jnp.sum(self.rotation[..., None, None, :, :] * self.faces[..., None, :], axis=-1)
+        turned = (self.rotation[..., None, None, :, :] * self.faces[..., None, :]).sum(axis=-1)
         return self.position[..., None, None, :] + turned
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,12 +19,16 @@ from ..mechanics import Scene, System
 from ..trajectory import Trajectory
 from .style import (
     BODIES,
+    BODY_ALPHA,
+    BODY_EDGE,
+    BODY_ORDER,
     COLOURED_BY,
     FONT,
     LINES,
     OTHER_BODY,
     OTHER_LINE,
     OTHER_POINT,
+    POINT_EDGE,
     POINTS,
     SCALE,
     label,
@@ -149,7 +152,7 @@ def scenes_of(system: System, t: np.ndarray, q: np.ndarray, *, flatten: bool = T
 
 def stacked_scenes(system: System, t: np.ndarray, q: np.ndarray, *, flatten: bool = True) -> Scene:
     """The same as one scene whose arrays have a leading axis of length k."""
-    batch = jax.tree.map(np.asarray, _geometries(system, jnp.asarray(t), jnp.asarray(q)))
+    batch = _geometries(system, np.asarray(t), np.asarray(q))
     if flatten and dimension(batch) == 3 and not batch.bodies and _stays_upright(batch):
         upright = jax.tree.map(lambda x: x[..., [0, 2]], batch)
         batch = Scene(upright.lines, upright.points, plane="xz")
@@ -162,8 +165,21 @@ def _stays_upright(batch: Scene) -> bool:
     return bool(y <= 1e-6 * max(x, z))
 
 
+#: instants whose geometry is found at once: one compiled program for pictures, films and pages
+_BLOCK = 128
+
+
+def _geometries(system: System, t: np.ndarray, q: np.ndarray) -> Scene:
+    padded = np.minimum(np.arange(-(-len(t) // _BLOCK) * _BLOCK), len(t) - 1)
+    blocks = [
+        jax.tree.map(np.asarray, _block(system, t[rows], q[rows]))
+        for rows in padded.reshape(-1, _BLOCK)
+    ]
+    return jax.tree.map(lambda *x: np.concatenate(x)[: len(t)], *blocks)
+
+
 @eqx.filter_jit
-def _geometries(system: System, t, q) -> Scene:
+def _block(system: System, t, q) -> Scene:
     return jax.vmap(system.geometry)(t, q)
 
 
@@ -258,15 +274,13 @@ def norm_of(*values) -> Normalize:
 
 def draw(
     axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | None, room=None
-) -> dict:
-    """Draw a scene, in space only what is between the corners of `room` [m]; returns its artists by
-    kind, for `move`."""
+) -> None:
+    """Draw a scene, in space only what is between the corners of `room` [m]."""
     flat = dimension(scene) == 2
     if not flat:
         from mpl_toolkits.mplot3d.art3d import Line3DCollection as Lines
     else:
         Lines = LineCollection
-    artists: dict = {}
     for kind, lines in scene.lines.items():
         style = LINES.get(kind, OTHER_LINE)
         options: dict = {"linewidths": style.width, "zorder": style.order}
@@ -275,23 +289,21 @@ def draw(
             options |= {"array": np.asarray(values[kind]), "cmap": SCALE, "norm": lowest}
         else:
             options |= {"colors": style.colour}
-        shape = _shape(np.asarray(lines), style.zigzag)
+        shape = shape_of(np.asarray(lines), style.zigzag)
         if room is not None and not flat:
             shape = _cut(shape, *room)
-        artists["lines", kind] = Lines(list(shape), **options)
-        axes.add_collection(artists["lines", kind], autolim=False)
+        axes.add_collection(Lines(list(shape), **options), autolim=False)
     if scene.bodies:
-        artists["bodies"] = _filled(scene, flat)
-        axes.add_collection(artists["bodies"], autolim=False)
+        axes.add_collection(_filled(scene, flat), autolim=False)
     for kind, points in scene.points.items():
         style = POINTS.get(kind, OTHER_POINT)
         if room is not None and not flat:
             points = np.asarray(points)
             points = points[np.all((points >= room[0]) & (points <= room[1]), axis=1)]
-        look = {"s": style.size, "c": style.colour, "edgecolors": "#333333", "linewidths": 0.8}
+        edge, colour = POINT_EDGE
+        look = {"s": style.size, "c": style.colour, "edgecolors": colour, "linewidths": edge}
         look |= {"marker": style.marker} | ({} if flat else {"depthshade": False})
-        artists["points", kind] = axes.scatter(*np.asarray(points).T, zorder=style.order, **look)
-    return artists
+        axes.scatter(*np.asarray(points).T, zorder=style.order, **look)
 
 
 def _cut(lines: np.ndarray, low, high, pieces: int = 200) -> np.ndarray:
@@ -318,9 +330,9 @@ def _filled(scene: Scene, flat: bool):
         _faces(scene),
         facecolors=[style.face for style in styles],
         edgecolors=[style.edge for style in styles],
-        linewidths=0.9,
-        alpha=0.92,
-        zorder=2.5,
+        linewidths=BODY_EDGE,
+        alpha=BODY_ALPHA,
+        zorder=BODY_ORDER,
     )
 
 
@@ -329,24 +341,7 @@ def _faces(scene: Scene) -> list[np.ndarray]:
     return [face for x in every for face in x.reshape(-1, *x.shape[-2:])]
 
 
-def move(artists: dict, scene: Scene, values: Mapping[str, Any]) -> None:
-    """Bring artists that `draw` made to another scene of the same machine."""
-    for kind, lines in scene.lines.items():
-        artist = artists["lines", kind]
-        artist.set_segments(list(_shape(np.asarray(lines), LINES.get(kind, OTHER_LINE).zigzag)))
-        if kind in values:
-            artist.set_array(np.asarray(values[kind]))
-    if scene.bodies:
-        artists["bodies"].set_verts(_faces(scene))
-    for kind, points in scene.points.items():
-        points = np.asarray(points)
-        if points.shape[1] == 2:
-            artists["points", kind].set_offsets(points)
-        else:
-            artists["points", kind]._offsets3d = tuple(points.T)
-
-
-def _shape(lines: np.ndarray, zigzag: bool, coils: int = 7) -> np.ndarray:
+def shape_of(lines: np.ndarray, zigzag: bool, coils: int = 7) -> np.ndarray:
     """Lines as drawn: straight springs in the plane become coils of fixed width."""
     if not zigzag or lines.shape[1:] != (2, 2):
         return lines

@@ -66,6 +66,10 @@ BODIES = {
     "pulley": BodyStyle("#8C8C8C", "#444444"),
     "drum": BodyStyle("#C9B79C", "#5B4A32"),
 }
+#: of all bodies: width of edges [pt], opacity, and their place among lines and points of a plane
+BODY_EDGE, BODY_ALPHA, BODY_ORDER = 0.9, 0.92, 2.5
+#: of all points: width [pt] and colour of their edges
+POINT_EDGE = 0.8, "#333333"
 #: kinds of bodies that turn on the spot
 WHEELS = ("pulley", "drum")
 OTHER_BODY = BODIES["body"]
