@@ -6,7 +6,6 @@ curve. Everything here is a NumPy constant: lengths enter as powers of the span 
 from functools import lru_cache
 
 import numpy as np
-from scipy.interpolate import BSpline
 
 _ON_KNOT = 1e-9
 
@@ -19,6 +18,8 @@ def knots(n: int) -> np.ndarray:
 def basis(n: int, x) -> np.ndarray:
     """Values and first three derivatives of all n basis functions at `x` (k,) in [0, n - 3], shape
     (4, k, n). The third derivative jumps at interior knots: there it is the mean of both sides."""
+    from scipy.interpolate import BSpline  # slow to import, and only splines need it
+
     x = np.atleast_1d(np.asarray(x, dtype=float))
     spline = BSpline(knots(n), np.eye(n), 3)
     smooth = [spline(x), spline.derivative(1)(x), spline.derivative(2)(x)]
