@@ -276,3 +276,28 @@ def test_what_is_no_robot(tmp_path):
         ValueError, match=r"example: got 'crane', expected one of .*; the nearest is tower"
     ):
         example_path("crane")
+
+
+def test_texts_with_units_are_numbers(tmp_path):
+    said = {
+        "mass": 'mass = "6240 g"',
+        "box": 'box = ["20 cm", 0.4, "10 mm"]',
+        "radius": 'radius = "5 cm"',
+        "duration": 'duration = "50 ms"',
+    }
+    plain, told = read_robot(written(tmp_path)), read_robot(written(tmp_path, **said))
+    np.testing.assert_allclose(told.robot.platform.mass, plain.robot.platform.mass)
+    np.testing.assert_allclose(told.robot.platform.inertia, plain.robot.platform.inertia)
+    np.testing.assert_allclose(told.robot.exits.radius, plain.robot.exits.radius)
+    assert told.duration == pytest.approx(0.05)
+    for key, line, unit in (
+        ("radius", 'radius = "5 kg"', "m"),
+        ("duration", 'duration = "3 m"', "s"),
+        ("mass", 'mass = "6 kN"', "kg"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"robot.toml:\d+, \w+\.{key}: .* a quantity in {unit}"
+        ):
+            read_robot(written(tmp_path, **{key: line}))
+    with pytest.raises(ValueError, match="a number or a list of 4 numbers"):
+        read_robot(written(tmp_path, radius='radius = "thick"'))

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,17 +12,29 @@ import numpy as np
 
 from .._checks import require
 from .lines import lines_of
+from .quantities import is_quantity, quantity
 
 _REQUIRED: Any = object()
 
 
+#: of the settings of a run, in the files of all machines
+TIMES = {"run.dt": "s", "run.duration": "s", "run.t0": "s"}
+
+
 class Table:
-    """One table. Keys are asked for by what they should be; `finish` refuses all others."""
+    """One table. Keys are asked for by what they should be; `finish` refuses all others. `units`:
+    what keys of `numbers` measure, by table and key, where texts such as "20 mm" may stand too."""
 
     def __init__(
-        self, path: Path, name: str, data: dict[str, Any], lines: dict[str, int] | None = None
+        self,
+        path: Path,
+        name: str,
+        data: dict[str, Any],
+        lines: dict[str, int] | None = None,
+        units: Mapping[str, str] = TIMES,
     ):
         self.path, self.name, self._data, self._lines = path, name, data, lines or {}
+        self.units = units
         self._asked: list[str] = []
 
     def where(self, key: str) -> str:
@@ -52,7 +64,8 @@ class Table:
         value = self._get(key, default, said)
         if value is default and key not in self._data:
             return value
-        array = _array(value)
+        unit = self.units.get(re.sub(r"\[\d+\]", "", self._below(key)))
+        array = _array(value if unit is None else _measured(self.where(key), value, unit))
         fits = array is not None and any(_fits(array.shape, shape) for shape in shapes)
         require(fits, self.where(key), value, said)
         assert array is not None
@@ -73,13 +86,15 @@ class Table:
         return value
 
     def is_word(self, key: str) -> bool:
-        return isinstance(self._data.get(key), str)
+        """Whether a text stands there that is no quantity."""
+        text = self._data.get(key)
+        return isinstance(text, str) and not is_quantity(text)
 
     def table(self, key: str, *, needed: bool = False) -> "Table":
         """The table below; an empty one where it is missing and not needed."""
         value = self._get(key, _REQUIRED if needed else {}, f"a table [{self._below(key)}]")
         require(isinstance(value, dict), self.where(key), value, f"a table [{self._below(key)}]")
-        return Table(self.path, self._below(key), value, self._lines)
+        return Table(self.path, self._below(key), value, self._lines, self.units)
 
     def tables(self, key: str) -> "list[Table]":
         """The tables of an array of tables, none where it is missing."""
@@ -94,7 +109,7 @@ class Table:
         for i in index:
             value = value[i]
         name = self._below(key) + "".join(f"[{i}]" for i in index)
-        return Table(self.path, name, value, self._lines)
+        return Table(self.path, name, value, self._lines, self.units)
 
     def put(self, place: str, value: Any) -> None:
         """Another value for the key at a place below, `tables[1].key`."""
@@ -174,6 +189,15 @@ def read_toml(path: str | Path) -> Table:
         raise ValueError(f"{path}: got lists nested too deep to be read") from error
     except ValueError as error:  # of TOML, or of integers with thousands of digits
         raise ValueError(f"{path}: got text that is not TOML ({error})") from error
+
+
+def _measured(where: str, value: Any, unit: str) -> Any:
+    """The same with numbers in place of texts that are quantities."""
+    if isinstance(value, list):
+        return [_measured(where, x, unit) for x in value]
+    if isinstance(value, str) and is_quantity(value):
+        return quantity(where, value, unit)
+    return value
 
 
 def _array(value: Any) -> np.ndarray | None:

@@ -14,7 +14,8 @@ from ..mechanics import State
 from ..systems import CableRobot
 from .control import read_control
 from .robot_file import RobotFile
-from .table import Table, read_toml
+from .robot_units import ROBOT_UNITS
+from .table import TIMES, Table, read_toml
 from .toml_machine import read_body, read_parts, read_rotation, read_span
 
 _FORMULATIONS = {
@@ -33,6 +34,7 @@ def read_robot(path: str | Path) -> RobotFile:
 
 def robot_of(top: Table) -> RobotFile:
     """The robot and its run that a file describes."""
+    top.units = TIMES | ROBOT_UNITS
     name = top.text("name", top.path.stem)
     top.has("kind")
     robot, start, inputs = read_parts(top)

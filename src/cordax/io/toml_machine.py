@@ -247,7 +247,7 @@ def _torques(table: Table, key: str, robot: CableRobot, tension) -> np.ndarray:
     """Given, or "hold": those of the `tension` (n,) [N] at the start, or of one that holds the
     platform there."""
     n = robot.n_cables
-    if not table.is_word(key) and table.has(key):
+    if table.has(key) and not table.is_word(key):
         table.numbers("mean_tension", (), default=None)
         return np.broadcast_to(table.numbers(key, (), (n,)), (n,)).astype(float)
     table.word(key, ("hold",), "hold")
