@@ -62,6 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"cordax {__version__}")
         return 0
+    if arguments is None and words[0] == "run" and "--optimised" not in words:
+        # a process that is ours: what it runs once need not be compiled well
+        from .._xla import compile_quickly
+
+        compile_quickly()
     for count in (2, 1):
         name = " ".join(words[:count])
         if name in _COMMANDS and len(words) >= count:

@@ -8,6 +8,7 @@ an equal form without a singularity at psi = pi."""
 from typing import ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -307,7 +308,7 @@ def _check_axis(axis, n: int) -> None:
 
 
 def _check_points(points: Reference) -> int:
-    shape = jnp.shape(points.position(0.0))
+    shape = jax.eval_shape(points.position, 0.0).shape
     fits = len(shape) == 2 and shape[1] == 3 and shape[0] > 0
     require(fits, "points", f"shape {shape}", "(n, 3), one exit point per cable")
     return shape[0]
