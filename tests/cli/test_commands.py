@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from cordax.cli import main
@@ -26,6 +27,9 @@ dt = 0.01
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("commands")
     (path / "pendulum.toml").write_text(PENDULUM)
+    t = np.linspace(0.0, 0.4, 41)
+    swing = 0.3 * np.cos(np.sqrt(9.81 / 0.5) * t)  # of small swings
+    np.savetxt(path / "swing.csv", np.c_[t, swing], delimiter=",", header="time,angle", comments="")
     return path
 
 
@@ -54,6 +58,10 @@ GOOD = {
     "optimise": (
         ["optimise", "pendulum.toml", "--change", "length=0.2:0.9", "--minimise", "final angle"],
         "optimum",
+    ),
+    "fit": (
+        ["fit", "pendulum.toml", "swing.csv", "--parameters", "length", "--start", "length=0.4"],
+        "length",
     ),
     "bench": (["bench", "pendulum.toml", "--repeat", "1", "--json"], "us_per_step"),
     "doctor": (["doctor", "--json"], "loops hoisted"),

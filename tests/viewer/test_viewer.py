@@ -15,9 +15,11 @@ import cordax
 from browser import BROWSER, opened
 from cordax.mechanics import Bodies, Scene
 from cordax.systems import Pendulum
+from cordax.systems import mechanism as mech
 
 viser = pytest.importorskip("viser", reason="needs the `view` extra")
 from cordax.viewer import view  # noqa: E402
+from cordax.viewer.sliders import sliders  # noqa: E402
 
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
 
@@ -181,3 +183,12 @@ def test_command(tmp_path, swing):
             assert process.wait(30) == 0
         finally:
             process.kill()
+
+
+def test_parts_of_a_mechanism_have_sliders():
+    arm = mech.Body("arm", mech.Revolute("y"), solids=mech.rod(1.0, mass=2.0, centre=(0.5, 0, 0)))
+    spring = mech.JointSprings(["arm"], stiffness=3.0, damping=0.1)
+    machine = mech.Mechanism(bodies=[arm], elements=[spring])
+    found = {s.name: s.value for s in sliders(cordax.Experiment(machine, duration=0.1))}
+    assert found["elements[0].stiffness"] == 3.0 and found["elements[0].damping"] == 0.1
+    assert [value for name, value in found.items() if name.endswith("mass")] == [2.0]

@@ -137,7 +137,8 @@ def _study(done: Done) -> str:
         "<table><tr><th>verdict</th><th>the paper says</th><th>measured here</th><th>because</th>"
         f"</tr>{rows}</table>"
     )
-    tables = f"<h3>Tables</h3>\n<pre>{html.escape(done.tables.strip())}</pre>"
+    text = done.tables.partition("\nClaims of the ")[0]  # which stand above already
+    tables = f"<h3>Tables</h3>\n<pre>{html.escape(text.strip())}</pre>"
     figures = "\n".join(_figure(path) for path in done.files)
     return "\n".join([head, claims, tables, f"<h3>Figures</h3>\n{figures}" if figures else ""])
 

@@ -1,5 +1,6 @@
 """Numbers of an experiment that can be moved by hand."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -64,18 +65,34 @@ def _slider(experiment: Experiment, name: str, limits: tuple[float, float] | Non
 
 
 def _found(experiment: Experiment) -> list[str]:
-    """Names of numbers of the machine, or of arrays of one number, that are not zero."""
-    names = []
+    """Names of numbers of the machine and of its parts, or of arrays of one number, that are not
+    zero: the first of every word, then the second."""
+    names: list[tuple[int, str]] = []
+    seen: Counter[str] = Counter()
     for path, leaf in jax.tree_util.tree_leaves_with_path(experiment.system):
         if not eqx.is_inexact_array(leaf) or leaf.size == 0 or leaf.ndim > 1:
             continue
-        if len(path) > 2 or not all(isinstance(s, jax.tree_util.GetAttrKey) for s in path):
+        name = _name(path)
+        if name is None or (word := name.split(".")[-1]) not in TELLING:
             continue
-        name = ".".join(step.name for step in path)  # pyright: ignore
         same = bool(jnp.all(leaf == leaf.reshape(-1)[0])) and float(leaf.reshape(-1)[0]) != 0.0
-        if same and name.split(".")[-1] in TELLING and _can_be_named(experiment, name):
-            names.append(name)
-    return names
+        if same and _can_be_named(experiment, name):
+            names.append((seen[word], name))
+            seen[word] += 1
+    return [name for _, name in sorted(names, key=lambda found: found[0])]
+
+
+def _name(path) -> str | None:
+    """`elements[0].stiffness`; None for what is too deep to be told in a word or two."""
+    steps = ""
+    for step in path:
+        if isinstance(step, jax.tree_util.GetAttrKey):
+            steps += f".{step.name}"
+        elif isinstance(step, jax.tree_util.SequenceKey):
+            steps += f"[{step.idx}]"
+        else:
+            return None
+    return steps[1:] if steps.count(".") <= 2 else None
 
 
 def _can_be_named(experiment: Experiment, name: str) -> bool:
