@@ -60,7 +60,7 @@ GOOD = {
         "optimum",
     ),
     "fit": (
-        ["fit", "pendulum.toml", "swing.csv", "--parameters", "length", "--start", "length=0.4"],
+        ["fit", "pendulum.toml", "swing.csv", "--parameters", "length", "--no-figure"],
         "length",
     ),
     "bench": (["bench", "pendulum.toml", "--repeat", "1", "--json"], "us_per_step"),
