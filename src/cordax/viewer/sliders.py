@@ -92,7 +92,7 @@ def _name(path) -> str | None:
             steps += f"[{step.idx}]"
         else:
             return None
-    return steps[1:] if steps.count(".") <= 2 else None
+    return steps[1:] if steps.count(".") <= 3 else None
 
 
 def _can_be_named(experiment: Experiment, name: str) -> bool:
