@@ -37,17 +37,11 @@ class Payload(eqx.Module):
     def __check_init__(self):
         require_known("held_by", self.held_by, ("ground", "platform", "nothing"))
 
-    @eqx.filter_jit
-    def rest_at(self, position, rotation) -> "Payload":
-        """Lying on the ground with its origin at a position (3,) [m] and axes (3, 3)."""
-        return self.rest(self.body.coordinates(position, rotation)[0])
-
     def rest(self, q) -> "Payload":
         """Lying on the ground as at the payload's coordinates `q` (12,)."""
         frame = axes(q)
         return self._held("ground", place(self.body.weights(self.joint), q), frame, frame, q)
 
-    @eqx.filter_jit
     def join(self, platform: NaturalBody, q_platform, q) -> "Payload":
         """Held by the platform as they now are."""
         point = place(self.body.weights(self.joint), q)

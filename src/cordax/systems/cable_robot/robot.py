@@ -325,7 +325,7 @@ class CableRobot(System):
         require_shape("position", place, (3,))
         require_finite("position", place)
         require_rotation("rotation", axes)
-        load = Payload(body, joint).rest_at(place, axes)
+        load = Payload(body, joint).rest(body.coordinates(place, axes)[0])
         robot = eqx.tree_at(lambda r: r.payload, self, load, is_leaf=lambda x: x is None)
         return eqx.tree_at(lambda r: (r.payload_position, r.payload_rotation), robot, (place, axes))
 
