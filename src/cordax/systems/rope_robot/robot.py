@@ -129,7 +129,9 @@ class RopeRobot(System):
 
     @property
     def overview(self):
-        return ("node", "tension") if self.platform is None else ("x", "z", "angle", "tension")
+        if self.platform is not None:
+            return ("x", "z", "angle", "tension")
+        return ("node", "tension" if self.n_constraints else "root_tension")
 
     def summary(self, run):
         return super().summary(run) if self.platform is None else summary(run)
