@@ -42,15 +42,21 @@ AXES = {
 }
 
 
+def turned(angles):
+    """Axes (3, 3) of the platform at roll, pitch, yaw (3,) [rad]: R_z R_y R_x."""
+    (cx, cy, cz), (sx, sy, sz) = jnp.cos(angles), jnp.sin(angles)
+    return jnp.array(
+        [
+            [cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx],
+            [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx],
+            [-sy, cy * sx, cy * cx],
+        ]
+    )
+
+
 def points(pose, local):
     """Attachments (k, 4, 3) [m] of poses (k, 6): position [m]; roll, pitch, yaw [rad]."""
-    c, s = np.cos(pose[:, 3:]).T, np.sin(pose[:, 3:]).T
-    rows = [
-        [c[2] * c[1], c[2] * s[1] * s[0] - s[2] * c[0], c[2] * s[1] * c[0] + s[2] * s[0]],
-        [s[2] * c[1], s[2] * s[1] * s[0] + c[2] * c[0], s[2] * s[1] * c[0] - c[2] * s[0]],
-        [-s[1], c[1] * s[0], c[1] * c[0]],
-    ]
-    return pose[:, None, :3] + np.einsum("ijk,nj->kni", np.array(rows), local)
+    return np.asarray(jax.vmap(lambda p: p[:3] + local @ turned(p[3:]).T)(jnp.asarray(pose)))
 
 
 @jax.jit

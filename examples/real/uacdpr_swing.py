@@ -1,0 +1,150 @@
+"""A real robot on four cables, swinging with its winches locked: fitted, then predicted.
+
+    python examples/real/uacdpr_swing.py DATA [FIGURE.png]
+
+DATA: as for `uacdpr.py`. A platform of 13 kg swings on four cables that are nearly redundant: what
+is taken from two opposite cables and given to the others moves it many times as far. Rigid cables
+make that singular; elastic ones leave three slow motions, not two. Lengths, stiffness, centre of mass,
+inertia and damping are fitted to motion capture in windows in which nobody pushes. Load cells,
+swivel angles and the inclinometer are not fitted but predicted, also in windows of their own, from
+the state measured where these begin."""
+
+import sys
+import time
+
+import cordax
+
+cordax.enable_x64()
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from uacdpr import CORNERS, FREE, turned  # noqa: E402
+from uacdpr_machine import Measured, MeasuredStart, read, unfitted  # noqa: E402
+
+from cordax import Experiment, Parameter, Recording, identify  # noqa: E402
+
+#: windows without pushes [s]: fitted, and left for prediction
+FITTED = ((24.0, 25.5), (26.0, 27.5), (10.4, 11.9))
+LEFT = ((15.2, 18.7), (27.5, 28.5))
+DT = 5e-3
+#: what fits and predictions are weighed by: [m], [rad]
+NOISE = {"r_i_x": 2e-3, "r_i_y": 2e-3, "r_i_z": 2e-3, "euler": 8e-3}
+ROLL = ("roll", "pitch", "yaw")
+
+
+def recording(part: Measured) -> Recording:
+    values = {f"r_i_{c}": part.pose[:, i] for i, c in enumerate("xyz")}
+    return Recording(part.t - part.t[0], values | {"euler": part.pose[:, 3:]})
+
+
+def experiment(robot, part: Measured, duration=None) -> Experiment:
+    # load cells read low: 1.145 times as much carries the weight at rest
+    pull = jnp.asarray(1.145 * part.tension[0])
+    first = jnp.asarray(part.pose[0]), jnp.asarray(part.rate[0])
+    start = MeasuredStart(*first, pull, jnp.zeros(6), jnp.zeros(6))
+    return Experiment(robot, start, dt=DT, integrator="rk4", duration=duration, save_every=2)
+
+
+PARAMETERS = [
+    "drives.patterns",
+    "cables.stiffness",
+    Parameter("platform.centre", transform="linear"),
+    *(f"platform.inertia[{i},{i}]" for i in range(3)),
+    "linear_damping",
+    "angular_damping",
+    Parameter("state0.shift", prior=(0.0, 1.0)),
+    Parameter("state0.push", prior=(0.0, 1.0)),
+]
+
+
+def fit_windows(robot, parts: list[Measured], max_steps: int = 30):
+    experiments = [experiment(robot, part) for part in parts]
+    records = [recording(part) for part in parts]
+    options = {"noise": NOISE, "max_steps": max_steps, "check_step": False}
+    return identify(experiments, records, PARAMETERS, **options)
+
+
+def predict(robot, part: Measured) -> dict[str, np.ndarray]:
+    """Open loop from the measured start: what sensors would read at the instants of `part`."""
+    run = cordax.simulate(experiment(robot, part, float(part.t[-1] - part.t[0])))
+    b = run.q[:, None, :3] + jax.vmap(lambda e: robot.attachments @ turned(e).T)(run["euler"])
+    delta = np.asarray(b) - FREE
+    return {
+        "position": np.asarray(run.q[:, :3]),
+        "euler": np.asarray(run["euler"]),
+        "tension": np.asarray(run["tension"]),
+        "swivel": CORNERS[:, 0] * np.arctan2(delta[..., 1], -delta[..., 2]),
+    }
+
+
+def residuals(found, part: Measured) -> dict[str, np.ndarray]:
+    """Predicted less measured; of swivels and inclinometer what is not constant."""
+    free = lambda x: x - x.mean(0)
+    return {
+        "position [mm]": 1e3 * (found["position"] - part.pose[:, :3]),
+        "euler [deg]": np.degrees(found["euler"] - part.pose[:, 3:]),
+        "inclinometer [deg]": np.degrees(free(found["euler"] - part.tilt)),
+        "swivel [deg]": np.degrees(free(found["swivel"] - part.swivel)),
+        "tension [N]": found["tension"] - part.tension,
+    }
+
+
+def sizes(x) -> str:
+    return np.array2string(np.sqrt(np.mean(np.square(x), axis=0)), precision=1, floatmode="fixed")
+
+
+def at_rest(name: str, robot) -> None:
+    state = cordax.equilibrium(robot)
+    found = cordax.modes(robot, state)
+    place = state.q[:3], robot.platform.rotation(state.q[:12])
+    tension = robot.cables.tension(robot.lengths(*place) - robot.drives.length(0.0, None), 0.0)
+    print(f"{name}: {found.frequency[:6:2].round(3)} Hz, damping {found.damping[:6:2].round(3)}")
+    print(f"    tensions at rest {np.asarray(tension).round(1)} N")
+
+
+def main(folder: str, figure: str | None = None):
+    data = read(folder)
+    robot = unfitted(data.rows(4.4, 5.3))
+    begin = time.perf_counter()
+    fit = fit_windows(robot, [data.rows(*window) for window in FITTED])
+    print(f"fitted in {time.perf_counter() - begin:.0f} s. {fit.reason}")
+    lines = fit.summary().splitlines() + fit.residual_summary().splitlines()
+    print("\n".join(line for line in lines if not line.startswith("state0")))
+    print("\n".join(fit.unidentifiable()))
+    for name, machine in (("unfitted", robot), ("fitted", fit.system)):
+        at_rest(name, machine)
+        for window in LEFT:
+            part = data.rows(*window)
+            for quantity, x in residuals(predict(machine, part), part).items():
+                parts = ", ".join(sizes(x[i : i + 100]) for i in range(0, len(x) - 1, 100))
+                print(f"    {window} s, {quantity}, RMS in each second: {parts}")
+    if figure:
+        draw(data.rows(*LEFT[0]), predict(fit.system, data.rows(*LEFT[0])), figure)
+    return fit
+
+
+def draw(part: Measured, found, file: str) -> None:
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots(3, 2, figsize=(9, 6), sharex=True, layout="constrained")[1]
+    free = lambda x: np.degrees(x - x.mean(0))
+    shown = {f"{n} [deg]": (found["euler"][:, i], part.pose[:, 3 + i]) for i, n in enumerate(ROLL)}
+    shown = {name: tuple(map(np.degrees, pair)) for name, pair in shown.items()}
+    shown["x [mm]"] = 1e3 * found["position"][:, 0], 1e3 * part.pose[:, 0]
+    shown["swivel 1 [deg]"] = free(found["swivel"][:, 0]), free(part.swivel[:, 0])
+    shown["tension 1 [N]"] = found["tension"][:, 0], part.tension[:, 0]
+    for axis, (name, (predicted, measured)) in zip(axes.T.ravel(), shown.items(), strict=True):
+        axis.plot(part.t, measured, "k", lw=1.0, label="measured")
+        axis.plot(part.t, predicted, "C1", lw=1.0, label="predicted")
+        axis.set_ylabel(name)
+    axes[0, 0].legend(frameon=False)
+    for axis in axes[-1]:
+        axis.set_xlabel("t [s]")
+    plt.savefig(file, dpi=80)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
