@@ -4,10 +4,10 @@
 
 DATA: as for `uacdpr.py`. A platform of 13 kg swings on four cables that are nearly redundant: what
 is taken from two opposite cables and given to the others moves it many times as far. Rigid cables
-make that singular; elastic ones leave three slow motions, not two. Lengths, stiffness, centre of mass,
-inertia and damping are fitted to motion capture in windows in which nobody pushes. Load cells,
-swivel angles and the inclinometer are not fitted but predicted, also in windows of their own, from
-the state measured where these begin."""
+make that singular; elastic ones leave three slow motions, not two. Lengths, stiffness, centre of
+mass, inertia and damping are fitted to motion capture in windows in which nobody pushes. Load
+cells, swivel angles and the inclinometer are not fitted but predicted, also in windows of their
+own, from the state measured where these begin."""
 
 import sys
 import time
@@ -26,7 +26,7 @@ from cordax import Experiment, Parameter, Recording, identify  # noqa: E402
 
 #: windows without pushes [s]: fitted, and left for prediction
 FITTED = ((24.0, 25.5), (26.0, 27.5), (10.4, 11.9))
-LEFT = ((15.2, 18.7), (27.5, 28.5))
+LEFT = ((17.1, 19.1), (27.5, 28.5))
 DT = 5e-3
 #: what fits and predictions are weighed by: [m], [rad]
 NOISE = {"r_i_x": 2e-3, "r_i_y": 2e-3, "r_i_z": 2e-3, "euler": 8e-3}
