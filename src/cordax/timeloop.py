@@ -77,7 +77,9 @@ class ContinuousInput(eqx.Module):
     run: Run
 
     def __call__(self, t, q, v):
-        u, _, code = self.run.control(t, State(q, v), ())
+        dynamics = self.run.dynamics
+        seen = dynamics.formulation.seen(dynamics.system, t, State(q, v))
+        u, _, code = self.run.control(t, seen, ())
         return jnp.where(code == GOOD, u, jnp.nan) if self.run.controller.may_fail else u
 
 

@@ -1,6 +1,7 @@
 """Cables as parts: paths against closed formulas, capstan friction, and the suspended robot."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -42,6 +43,40 @@ def test_belt_round_two_pulleys():
         chords = 16 * (r1 * np.sin(wrap1 / 16) + r2 * np.sin(wrap2 / 16))
         drawn = np.linalg.norm(np.diff(line, axis=0), axis=1).sum()
         np.testing.assert_allclose(drawn, 5.0 + straight + chords, rtol=1e-12)
+
+
+@eqx.filter_jit
+def lengths_and_slope(route, end):
+    """The way with its last body moved to `end`, and the gradient of its last part by that."""
+    R = jnp.tile(jnp.eye(3), (len(route.guides), 1, 1))
+    at = lambda end: route.at(R, jnp.zeros((len(route.guides), 3)).at[-1].set(end))
+    return at(end), jax.grad(lambda end: at(end).parts[-1])(end)
+
+
+def test_swivelling_pulleys_anywhere():
+    """First, last and between guides: the same arc and straight part; what turns the cable counts
+    for friction."""
+    place, r, end = np.array([0.2, -0.1, 1.0]), 0.1, np.array([0.9, 0.5, 0.4])
+    swivel, point = parts.SwivelPulley("a", place, r), parts.Eyelet("b")
+    first, _ = lengths_and_slope(parts.Route((swivel, point)), end)
+    aside, up = np.linalg.norm((end - place)[:2]), (end - place)[2]
+    straight = np.sqrt((aside - r) ** 2 + up**2 - r**2)
+    arc = np.pi - np.arctan2(up, aside - r) - np.arctan2(straight, r)
+    np.testing.assert_allclose(first.straight, [straight], rtol=1e-12)
+    np.testing.assert_allclose(first.parts, [straight + r * arc], rtol=1e-12)
+    last = parts.Route((parts.Eyelet("b", end), swivel)).at(STILL[0][:2], STILL[1][:2])
+    np.testing.assert_allclose(last.parts, first.parts, rtol=1e-12)
+    for below, turn in ((place - [0, 0, 2.0], 0.0), (place - [2.0, 0, 2.0], np.pi / 4)):
+        way = parts.Route((parts.Eyelet("world", below), swivel, point))
+        inner, slope = lengths_and_slope(way, end)
+        np.testing.assert_allclose(inner.parts[1], first.parts[0], rtol=1e-12)
+        np.testing.assert_allclose(inner.parts[0], np.linalg.norm(place - below), rtol=1e-12)
+        np.testing.assert_allclose(inner.wrap, [turn + arc], rtol=1e-12)
+        # the arc is what the cable turns by, from the axis to its straight part
+        np.testing.assert_allclose(np.arccos(slope[2]), arc, rtol=1e-12)
+    way = parts.Route((swivel, parts.Eyelet("world", end), parts.Eyelet("b")))
+    over, _ = lengths_and_slope(way, end + 2.0 * np.array(slope))
+    np.testing.assert_allclose(over.wrap, [0.0], atol=1e-7)  # straight on
 
 
 def hoist(mu, angle_turns, slip_width=1e-3):
@@ -164,8 +199,11 @@ def test_rigid_cables_hold_a_bob():
 def test_bad_cables_are_named():
     with pytest.raises(ValueError, match="guides: got 1, expected two or more"):
         parts.RigidCable([parts.Eyelet()], 1.0)
-    with pytest.raises(ValueError, match="SwivelPulley as the first only"):
-        parts.Route((parts.Eyelet(), parts.SwivelPulley("world", (0, 0, 0), 0.1)))
+    swivel = parts.SwivelPulley("world", (0, 0, 0), 0.1)
+    with pytest.raises(ValueError, match="got Pulley, expected an Eyelet next to a SwivelPulley"):
+        parts.Route((parts.Eyelet(), swivel, parts.Pulley("world", (1, 0, 0), 0.1)))
+    with pytest.raises(ValueError, match=r"axis: .*a unit vector"):
+        parts.SwivelPulley("world", (0, 0, 0), 0.1, axis=(0, 0, 2.0))
     two = [[parts.Eyelet(), parts.Eyelet("a")], [parts.Pulley("b", (0, 0, 0), 0.1), parts.Eyelet()]]
     with pytest.raises(ValueError, match="the same kinds of guides for all"):
         parts.CableSet(two, ElasticCables([1.0, 1.0]), [1.0, 1.0])

@@ -13,7 +13,6 @@ from .._moved import renamed
 from .._precision import float_field
 from .._results import Code, code_unless
 from ..formulations import Reduced, reduce
-from ..formulations.independent import columns
 from ..math.linalg import gram, matmul, matvec
 from ..math.materialise import materialise
 from ..math.qp import solve_qp
@@ -46,7 +45,11 @@ class CableStructure(Protocol):
     @property
     def n_u(self) -> int: ...
     @property
+    def n_constraints(self) -> int: ...
+    @property
     def coordinate_names(self) -> tuple[str, ...]: ...
+    @property
+    def velocity_names(self) -> tuple[str, ...]: ...
     def prepare(self) -> Any: ...
     def rate(self, q, v) -> Array: ...
     def position(self, q, body, point) -> Array: ...
@@ -72,7 +75,8 @@ class NearRigidQP(Controller):
     of strain) [N]: the tensions that the torques would bring about at once.
 
     - `machine`: a `Mechanism` with elastic cables, wound on involute joints or over guides and
-      drums (`CableSet`s without friction), that names its `independent` coordinates;
+      drums (`CableSet`s without friction), that names its `independent` coordinates where it has
+      loops;
     - `reference`: the wanted motion (k,) in time of the `followed` coordinates (names among the
       independent ones), or, with `point` (a body and a point of it), of that point [m];
     - `least_strain`: lower bound;
@@ -93,11 +97,15 @@ class NearRigidQP(Controller):
     may_fail: ClassVar[bool] = True
 
     def __check_init__(self):
+        words = "one that names `independent` coordinates"
+        require(len(self._free()) > 0, "machine", "loops alone", words)
         one = (len(self.followed) > 0) != (self.point is not None)
         require(one, "followed, point", (self.followed, self.point), "exactly one of them")
         for name in self.followed:
             names = self._moving()
             require(name in names, "followed", repr(name), "some of " + ", ".join(names))
+            plain = name in self.machine.coordinate_names
+            require(plain, "followed", repr(name), "a coordinate, or `point` for a floating body")
         require_positive("least_strain", self.least_strain, zero_allowed=True)
         require_positive("K_p", self.K_p, zero_allowed=True)
         require_positive("K_d", self.K_d, zero_allowed=True)
@@ -115,10 +123,15 @@ class NearRigidQP(Controller):
             require(not slack, "state0", slack, words)
         return ()
 
+    def _free(self) -> tuple[str, ...]:
+        """Independent velocities; all where there are no loops."""
+        machine = self.machine
+        return machine.independent if machine.n_constraints else machine.velocity_names
+
     def _moving(self) -> tuple[str, ...]:
-        """Independent coordinates that are not strains."""
+        """Independent ones that are not strains."""
         strains = set(self.machine.strain_names())
-        return tuple(name for name in self.machine.independent if name not in strains)
+        return tuple(name for name in self._free() if name not in strains)
 
     def __call__(self, t, state, memory):
         u, _, solved = self.solve(t, state)
@@ -143,11 +156,11 @@ class NearRigidQP(Controller):
         solved."""
         machine, q, v = self.machine, state.q, state.v
         n_u = machine.n_u
-        at = reduce(machine, t, q, v, jnp.zeros(n_u, q.dtype), machine.independent)
+        at = reduce(machine, t, q, v, jnp.zeros(n_u, q.dtype), self._free())
         B = gram(at.G, machine.input_matrix(t, q, v))
         cables = machine.cable_terms(t, q, v)
         A = gram(at.G, cables.columns)
-        moving = np.array([machine.independent.index(name) for name in self._moving()])
+        moving = np.array([self._free().index(name) for name in self._moving()])
         M = at.mass[:, moving]
         wanted = self._wanted(t, at, q, v)
         n_c = A.shape[1]
@@ -185,9 +198,9 @@ class NearRigidQP(Controller):
             after = 0.5 * (after + before)
         position, rate, _ = self.reference(t)
         if self.point is None:
-            chosen, _ = columns(self.machine, self.followed)
-            names = self.machine.coordinate_names
-            y, y_rate = q[np.array([names.index(name) for name in self.followed])], v[chosen]
+            where = lambda names: np.array([names.index(name) for name in self.followed])
+            y = q[where(self.machine.coordinate_names)]
+            y_rate = v[where(self.machine.velocity_names)]
         else:
             y, y_rate = self._point(q, v)
         return after + self.K_p * (position - y) + self.K_d * (rate - y_rate)

@@ -40,6 +40,10 @@ class Formulation(eqx.Module):
         identity by default."""
         return state, GOOD
 
+    def seen(self, system: System, t, state: State) -> State:
+        """The state a controller finds in a stage; as it is by default."""
+        return state
+
     def enter(self, system: System, t, state: State) -> State:
         """The state with which a phase begins: the velocity jump of newly joined bodies; identity
         by default."""

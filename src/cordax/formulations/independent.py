@@ -114,6 +114,11 @@ class IndependentCoordinates(Constrained):
         left = at.f - matvec(at.M, a)
         return a, at.inverse.transposed(left[at.inverse.selection.dependent])
 
+    def seen(self, system, t, state):
+        """Closed, as the accelerations take it: what machine and controller have in common is
+        computed once, and its round-off is the same in both."""
+        return State(*materialise(self.closed(system, t, state.q, state.v)))
+
     def project(self, system, t, state):
         closed = State(*self.closed(system, t, state.q, state.v))
         finite = lambda s: jnp.all(jnp.isfinite(s.q)) & jnp.all(jnp.isfinite(s.v))

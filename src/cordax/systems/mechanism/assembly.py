@@ -41,10 +41,10 @@ def _moved(machine, q, dq):
 
 def assemble(machine, q, kept=(), *, tolerance: float = 1e-12, iterations: int = 100):
     """Coordinates (n_q,) near the guess `q` at which all loops are closed, to `tolerance` [m], by
-    damped least squares; `kept`: names of coordinates that stay as they are. Raises where the
-    loops cannot close from there."""
+    damped least squares; `kept`: names of velocities whose coordinates stay as they are. Raises
+    where the loops cannot close from there."""
     q = jnp.asarray(q, float)
-    _, held = machine.tree.scalars(kept, "kept")
+    held = machine.tree.speeds(kept, "kept")
     free = np.setdiff1d(np.arange(machine.n_v), held)
     damping = 1e-3
     phi, J = (np.asarray(x) for x in _phi_and_jacobian(machine, q))

@@ -71,6 +71,19 @@ def motions(tree: Tree, placed: Placements, q, v) -> Motions:
     return materialise(Motions(Poses(R, p, S), V, A))
 
 
+def point_terms(tree: Tree, at: Motions, body: int, point):
+    """Jacobian (3, n_v) of a `point` (3,) of a body by its index, the ground included, and its
+    acceleration (3,) at zero joint accelerations."""
+    if body == tree.n_bodies:
+        return jnp.zeros((3, tree.n_v), point.dtype), jnp.zeros_like(point)
+    x = at.poses.p[body] + jnp.sum(at.poses.R[body] * point, axis=1)
+    S = at.poses.S * jnp.asarray(tree.moves[body], point.dtype)[:, None]
+    J = S[:, 3:] + cross(S[:, :3], x)
+    V, A = at.V[body], at.A[body]
+    speed = V[3:] + cross(V[:3], x)
+    return J.T, A[3:] + cross(A[:3], x) + cross(V[:3], speed)
+
+
 def poses(tree: Tree, placed: Placements, q) -> Poses:
     """Without velocities."""
     return motions(tree, placed, q, jnp.zeros(tree.n_v, q.dtype)).poses

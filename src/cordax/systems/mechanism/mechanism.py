@@ -17,11 +17,11 @@ from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
 from ...mechanics.state import State
 from ...mechanics.system import System
-from . import drawing, dynamics, kinematics
+from . import drawing, dynamics, kinematics, validity
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
-from .cables import CableSet, RigidCable, reaches, strain_terms
+from .cables import CableSet, strain_terms
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop
@@ -50,7 +50,7 @@ class Mechanism(System):
     has the name of its body, others add their own (`block_x`). Multipliers are forces of the loops
     on the predecessor, in the order of the loops. The mass matrix may be singular (massless
     bodies) as long as the loops hold what has no mass. `independent` names the coordinates that
-    `IndependentCoordinates` integrates."""
+    `IndependentCoordinates` integrates, by their velocities where they are a quaternion."""
 
     bodies: tuple[Body, ...] = part_field()
     loops: tuple[Loop, ...] = part_field(default=())
@@ -62,7 +62,7 @@ class Mechanism(System):
     def __check_init__(self):
         require_shape("gravity", self.gravity, (3,))
         tree = self.tree  # raises where bodies do not form one
-        tree.scalars(self.independent, "independent")
+        tree.speeds(self.independent, "independent")
         for loop in self.loops:
             for name in loop.bodies:
                 tree.body(name, "loop: body")
@@ -251,7 +251,7 @@ class Mechanism(System):
         return Eliminated(M, J, selection(self, self._independent()))
 
     def _independent(self) -> np.ndarray:
-        return self.tree.scalars(self.independent, "independent")[1]
+        return self.tree.speeds(self.independent, "independent")
 
     @property
     def constraint_pattern(self) -> np.ndarray:
@@ -280,12 +280,7 @@ class Mechanism(System):
         """Jacobian (3, n_v) of a point (3,) of a body, and its acceleration (3,) at zero joint
         accelerations [m/s^2]."""
         at, i = self.motions(q, v), self.tree.body(body)
-        x = at.poses.p[i] + jnp.sum(at.poses.R[i] * jnp.asarray(point, q.dtype), axis=1)
-        S = at.poses.S * jnp.asarray(self.tree.moves[i], q.dtype)[:, None]
-        J = S[:, 3:] + kinematics.cross(S[:, :3], x)
-        omega, speed = at.V[i, :3], at.V[i, 3:] + kinematics.cross(at.V[i, :3], x)
-        bias = at.A[i, 3:] + kinematics.cross(at.A[i, :3], x) + kinematics.cross(omega, speed)
-        return J.T, bias
+        return kinematics.point_terms(self.tree, at, i, jnp.asarray(point, q.dtype))
 
     def strain_names(self) -> tuple[str, ...]:
         """Independent coordinates of wound cables; none where strains are no coordinates."""
@@ -319,42 +314,19 @@ class Mechanism(System):
         at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
         return {e.name: e.lengths(at) for e in self.elements if isinstance(e, CableSet)}
 
-    def _reaches(self, q):
+    def _validity(self, q):
         c = self._constants()
-        parts = (*c.loops, *self.elements)
-        if not any(isinstance(part, (RigidCable, CableSet)) for part in parts):
-            return []
         poses = kinematics.poses(self.tree, c.placements, q)
-        return reaches(
-            self.tree, self.loops, self._groups, c.loops, self.elements, poses.R, poses.p
+        found = validity.cable_reaches(
+            self.tree, self.loops, self._groups, c.loops, self.elements, poses
         )
+        return self.tree, c.masses, bool(self.loops), found
 
     def valid(self, t, q, v):
-        found = [jnp.all(x.squares > 0) for x in self._reaches(q)]
-        if not self.loops:
-            found.append(jnp.all(self._carried() > 0))
-        return jnp.all(jnp.stack(found)) if found else True
-
-    def _carried(self) -> Float[Array, " k"]:
-        """Mass and inertia, in kg and kg m^2, that each joint with a velocity carries; what carries
-        none only loops can hold."""
-        masses = self._constants().masses
-        own = masses.mass + jnp.trace(masses.inertia, axis1=1, axis2=2)
-        return self.tree.below_sum(own[:, None])[np.unique(self.tree.owner), 0]
+        return validity.valid(*self._validity(q))
 
     def expected(self, t, q, v):
-        if not self.loops:
-            joints = np.unique(self.tree.owner)[np.asarray(self._carried()) <= 0]
-            names = ", ".join(self.tree.names[i] for i in joints)
-            if names:
-                return (
-                    f"mass on every joint, or loops that hold what has none, as {names} carry none"
-                )
-        lost = next(x for x in self._reaches(q) if not np.all(np.asarray(x.squares) > 0))
-        return (
-            "guides of cables that are apart, none inside of a pulley, as there is no way "
-            + lost.missing()
-        )
+        return validity.expected(*self._validity(q))
 
     # --- states
     def default_state(self):

@@ -91,8 +91,10 @@ class Pulley(Guide):
 class SwivelPulley(Guide):
     """A pulley of a `radius` [m] that swivels about the `axis` (3,), a unit vector, through the
     point `at` (3,) [m] of its carrier and has no inertia: the cable comes along that axis, from
-    below, and the pulley always faces the next guide. The first guide of a cable only; its arc
-    counts from the axis (`mechanics.exits.PulleyExit` on any body)."""
+    below, and the pulley always faces the next guide, an eyelet; as the last guide of a cable it
+    faces the one before. Its arc counts from the axis (`mechanics.exits.PulleyExit` on any body).
+    Between two guides the cable is led to the axis at `at` as by an eyelet, where the tension
+    changes by friction: by the angle it turns there and the arc."""
 
     body: str = eqx.field(static=True)
     at: Float[Array, " 3"] = float_field()
@@ -100,16 +102,35 @@ class SwivelPulley(Guide):
     axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
 
     def __check_init__(self):
+        require_shape("at", self.at, (3,))
         require_positive("radius", self.radius)
+        axis = known_values(self.axis)
+        if axis is not None and axis.shape == (3,):
+            require(bool(abs(np.linalg.norm(axis) - 1) < 1e-5), "axis", axis, "a unit vector")
 
-    def length(self, frame: Frame, x):
-        """Arc and straight part to a world point (3,), the straight part, and how far that point is
-        from the rim [m^2]."""
-        d, up = x - frame.point(self.at), frame.direction(self.axis)
+    def way(self, frame: Frame, x) -> "Swivelled":
+        """To a world point (3,)."""
+        d, up, r = x - frame.point(self.at), frame.direction(self.axis), self.radius
         height = jnp.sum(d * up)
-        aside = safe_norm(d - up * height)
-        square = tangent_square(aside, height, self.radius)
-        return over_pulley(aside, height, self.radius), safe_sqrt(square), square
+        beside = d - up * height
+        aside = safe_norm(beside)
+        square = tangent_square(aside, height, r)
+        h = safe_sqrt(square)
+        # in the plane of the pulley, from its centre
+        x, D = aside - r, jnp.where(square > 0, square + r * r, 1.0)
+        along = (h * x + r * height) / D * safe_unit(beside) + (h * height - r * x) / D * up
+        return Swivelled(over_pulley(aside, height, r), h, square, along, up)
+
+
+class Swivelled(NamedTuple):
+    """Over a swivelling pulley: arc and straight part, `whole` [m], the `straight` part [m], how
+    far its end is from the rim, `square` [m^2], and unit vectors `along` it and `up` the axis."""
+
+    whole: Float[Array, ""]
+    straight: Float[Array, ""]
+    square: Float[Array, ""]
+    along: Float[Array, " 3"]
+    up: Float[Array, " 3"]
 
 
 class RouteState(NamedTuple):
@@ -133,14 +154,23 @@ class Route(eqx.Module):
         for a, b in zip(self.guides[:-1], self.guides[1:], strict=True):
             if isinstance(a, Pulley) and isinstance(b, Pulley):
                 _check_common_plane(a, b)
-            require(
-                not isinstance(b, SwivelPulley),
-                "guides",
-                "a SwivelPulley among them",
-                "a SwivelPulley as the first only",
-            )
-            if isinstance(a, SwivelPulley):
-                require(isinstance(b, Eyelet), "guides", type(b).__name__, "an Eyelet after it")
+        for i, guide in enumerate(self.guides):
+            if isinstance(guide, SwivelPulley):
+                faced = self.guides[self._faced(i)]
+                after = "an Eyelet next to a SwivelPulley"
+                require(isinstance(faced, Eyelet), "guides", type(faced).__name__, after)
+
+    def _faced(self, i: int) -> int:
+        """The guide that a swivelling pulley faces."""
+        return i + 1 if i + 1 < len(self.guides) else i - 1
+
+    def _swivelled(self, R, p, x) -> dict[int, Swivelled]:
+        """By guide, those that swivel."""
+        return {
+            i: guide.way(Frame(R[i], p[i]), x[self._faced(i)])
+            for i, guide in enumerate(self.guides)
+            if isinstance(guide, SwivelPulley)
+        }
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -150,18 +180,24 @@ class Route(eqx.Module):
         """Lengths and angles with the guides' bodies at poses (g, 3, 3), (g, 3)."""
         x, _, way = self._ways(R, p)
         parts = straight = way.straight
-        first = self.guides[0]
-        if isinstance(first, SwivelPulley):
-            whole, straight_part, _ = first.length(Frame(R[0], p[0]), x[1])
-            parts = jnp.concatenate([whole[None], straight[1:]])
-            straight = jnp.concatenate([straight_part[None], straight[1:]])
         t, last = way.along, len(self.guides) - 1
+        swivelled = self._swivelled(R, p, x)
+        leaving = {i: s.up for i, s in swivelled.items()}
+        for i, s in swivelled.items():
+            here = np.arange(last) == min(i, last - 1)
+            parts, straight = jnp.where(here, s.whole, parts), jnp.where(here, s.straight, straight)
+            t = jnp.where(here[:, None], s.along if i < last else -s.along, t)
         wrap, order = [], []
         eyelets = [i for i in range(1, last) if not isinstance(self.guides[i], Pulley)]
         if eyelets:
-            into, out = t[np.array(eyelets) - 1], t[np.array(eyelets)]
+            into = t[np.array(eyelets) - 1]
+            out = jnp.stack([leaving.get(i, t[i]) for i in eyelets])
             turn = safe_norm(cross(into, out), axis=1)
-            wrap.append(jnp.arctan2(turn, jnp.sum(into * out, axis=1)))
+            angles = jnp.arctan2(turn, jnp.sum(into * out, axis=1))
+            for i, s in swivelled.items():
+                arc = (s.whole - s.straight) / self.guides[i].radius  # pyright: ignore
+                angles = angles + jnp.where(np.array(eyelets) == i, arc, 0.0)
+            wrap.append(angles)
             order += eyelets
         where = [i for i, g in enumerate(self.guides) if isinstance(g, Pulley)]
         if where:
@@ -210,7 +246,7 @@ class Route(eqx.Module):
 
     def line(self, R, p) -> Float[Array, "m 3"]:
         """The cable as drawn [m]: its ends and the arcs on inner pulleys, whole turns left out; on
-        a drum from where it leaves, on a `SwivelPulley` from the point it swivels about."""
+        a drum from where it leaves, on a `SwivelPulley` by the point it swivels about."""
         places, normals, way = self._ways(R, p)
         points, last = [], len(self.guides) - 1
         for i, (guide, place, n) in enumerate(zip(self.guides, places, normals, strict=True)):
@@ -231,10 +267,10 @@ class Route(eqx.Module):
     def reach(self, R, p) -> Float[Array, " k"]:
         """Positive where each segment exists [m^2]: no guide inside a pulley."""
         x, _, way = self._ways(R, p)
-        if isinstance(self.guides[0], SwivelPulley):
-            first = self.guides[0].length(Frame(R[0], p[0]), x[1])[2]
-            return jnp.concatenate([first[None], way.square[1:]])
-        return way.square
+        square, last = way.square, len(self.guides) - 1
+        for i, s in self._swivelled(R, p, x).items():
+            square = jnp.where(np.arange(last) == min(i, last - 1), s.square, square)
+        return square
 
     def _signs(self) -> np.ndarray:
         """Of the radii: which way the cable goes round each guide, 0 for what is no pulley."""

@@ -83,6 +83,13 @@ class Tree:
         v = [self.velocity_names.index(name) for name in names]
         return np.array(q, int), np.array(v, int)
 
+    def speeds(self, names: Sequence[str], field: str) -> np.ndarray:
+        """Where named velocities stand in v."""
+        for name in names:
+            known = name in self.velocity_names
+            require(known, field, repr(name), "one of " + ", ".join(self.velocity_names))
+        return np.array([self.velocity_names.index(name) for name in names], int)
+
     def towards_root(self, x):
         """Sum of `x` over each body and all it hangs on, shape (N, k)."""
         for step in self.jumps:
