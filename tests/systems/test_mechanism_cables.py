@@ -207,6 +207,15 @@ def test_bad_cables_are_named():
     two = [[parts.Eyelet(), parts.Eyelet("a")], [parts.Pulley("b", (0, 0, 0), 0.1), parts.Eyelet()]]
     with pytest.raises(ValueError, match="the same kinds of guides for all"):
         parts.CableSet(two, ElasticCables([1.0, 1.0]), [1.0, 1.0])
+    same, law = [two[0], two[0]], parts.StrainLaw(1e3)
+    for options, message in (
+        ({"windings": [("a",), ()], "radius": 0.1}, "windings.*as many drums for each cable"),
+        ({"windings": ["a", "b"]}, "radius: got None, expected that of the drums"),
+        ({"windings": ["a", "b"], "radius": [0.1, 0.1, 0.1]}, r"radius: got .*\(3,\)"),
+        ({"law": parts.StrainLaw([1.0, 2.0, 3.0])}, r"stiffness: got .*\(3,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parts.CableSet(same, **{"law": law, "rest": 1.0} | options)
 
 
 def weight_on_a_pulley(height, **cable):

@@ -75,6 +75,11 @@ class StrainLaw(eqx.Module):
         require_positive("stiffness", self.stiffness)
         require_positive("viscosity", self.viscosity, zero_allowed=True)
 
+    def check_count(self, n: int) -> None:
+        """Raise where what is given per cable is not given for `n`."""
+        for name in ("stiffness", "viscosity"):
+            require_shape(name, getattr(self, name), (), (1,), (n,))
+
     def tension(self, stretch, stretch_rate, free, free_rate):
         """Of each cable (n,) [N], from stretch and straight length [m] and their rates [m/s]."""
         rest = free - stretch
@@ -146,10 +151,11 @@ class CableSet(Element):
         self.bodies = tuple(r.bodies for r in routes)
         self.windings = tuple(as_names(w) for w in windings) or ((),) * n
         require(len(self.windings) == n, "windings", self.windings, f"{n} of them")
-        count = len(self.windings[0])
-        radius = jnp.zeros((n, count)) if radius is None else jnp.asarray(radius, float)
-        self.radius = jnp.broadcast_to(radius.reshape(n, -1) if radius.ndim else radius, (n, count))
+        counts = {len(w) for w in self.windings}
+        require(len(counts) == 1, "windings", self.windings, "as many drums for each cable")
+        self.radius = _radii(radius, n, counts.pop())
         self.law, self.rest = law, as_reference(rest)
+        law.check_count(n)
         require_shape("rest", self.rest.position(0.0), (), (n,))
         self.slides = friction is not None
         inner = len(routes[0].guides) - 2
@@ -265,6 +271,16 @@ class CableSet(Element):
             f"{self.name}_stretch": cable.stretch,
             f"{self.name}_free": cable.free,
         }
+
+
+def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
+    """Of the drums of n cables; one number for all, or one for each."""
+    if radius is None:
+        require(drums == 0, "radius", None, "that of the drums that `windings` names")
+        return jnp.zeros((n, drums))
+    radius = jnp.asarray(radius, float)
+    require_shape("radius", radius, (), (n, drums), *([(n,)] if drums == 1 else []))
+    return jnp.broadcast_to(radius.reshape(n, -1) if radius.ndim else radius, (n, drums))
 
 
 def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTerms:
