@@ -30,8 +30,8 @@ _CHOICES: dict[str, tuple[dict, dict]] = {
     DAMPED: ({"viscosity": 1e6}, {}),
     LIGHT: ({"block_mass": 0.0}, {}),
     LOW: ({"offset": 0.0}, {}),
-    HELD: ({}, {"sample": 1e-3}),
-    FED_BACK: ({"viscosity": 1e7}, {"sample": 1e-3, "K_p": 100.0, "K_d": 20.0}),
+    HELD: ({}, {"period": 1e-3}),
+    FED_BACK: ({"viscosity": 1e7}, {"period": 1e-3, "K_p": 100.0, "K_d": 20.0}),
 }
 #: every n-th step is kept, the same for all runs, which then share one compiled program
 _KEPT = 10
