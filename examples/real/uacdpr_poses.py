@@ -49,9 +49,14 @@ ROBOT = CableRobot(
 )
 
 
+def axes(angles):
+    """Of the platform (3, 3) at roll, pitch, yaw (3,) [rad] as the authors turn it: R_x R_y R_z."""
+    return turned(-angles).T
+
+
 class Seen(NamedTuple):
     """Sensors at K poses: lengths [m] and swivel angles [rad] (K, 4) up to a constant each; roll,
-    pitch and, up to a constant, yaw [rad] (K, 3); tensions [N] (K, 4)."""
+    pitch and, up to a constant, yaw [rad] (K, 3); tensions [N] (K, 4), NaN where not read."""
 
     length: jax.Array
     swivel: jax.Array
@@ -62,11 +67,11 @@ class Seen(NamedTuple):
 def model(pose) -> tuple[Seen, jax.Array]:
     """What sensors would read at a pose (6,), with the tensions that hold the weight best, and the
     force and moment over `ARM` that these leave (6,) [N]."""
-    q = ROBOT.state_at(pose[:3], turned(pose[3:])).q
+    q = ROBOT.state_at(pose[:3], axes(pose[3:])).q
     W = ROBOT.structure_matrix(q) / jnp.array([1.0, 1, 1, ARM, ARM, ARM])[:, None]
     weight = ROBOT.static_wrench()
     tension = jnp.linalg.solve(W.T @ W, W.T @ weight)
-    b = pose[:3] + ROBOT.attachments @ turned(pose[3:]).T
+    b = pose[:3] + ROBOT.attachments @ axes(pose[3:]).T
     delta = b - STILL
     swivel = SENSE * jnp.arctan2(delta[:, 1], -delta[:, 2])
     length = ROBOT.exits.length(0.0, b, jnp.zeros((4, 0)))
@@ -82,7 +87,7 @@ def rows(pose, constants, seen: Seen, noise) -> jax.Array:
         "swivel": read.swivel - constants[4:8] - seen.swivel,
         "balance": left,
         "tilt": read.tilt - yaw - seen.tilt,
-        "tension": read.tension - seen.tension,
+        "tension": jnp.where(jnp.isnan(seen.tension), 0.0, read.tension - seen.tension),
     }
     if "balance" in noise:  # cables pull
         parts["balance"] = jnp.concatenate([left, jax.nn.relu(5.0 - read.tension)])
@@ -136,9 +141,15 @@ def solve(seen: Seen, noise, start, counts, steps: int = 60):
 
 def freedom(seen: Seen, noise) -> int:
     """Equations less unknowns; the weight is out of the span of four cables in two directions."""
-    equations = {"length": 4, "swivel": 4, "balance": 2, "tilt": 3, "tension": 4}
-    k = len(seen.length)
-    return k * sum(equations[name] for name in noise) - 6 * k - (9 if "tilt" in noise else 8)
+    k, cells = len(seen.length), int(jnp.isfinite(seen.tension).sum())
+    equations = {
+        "length": 4 * k,
+        "swivel": 4 * k,
+        "balance": 2 * k,
+        "tilt": 3 * k,
+        "tension": cells,
+    }
+    return sum(equations[name] for name in noise) - 6 * k - (9 if "tilt" in noise else 8)
 
 
 def estimate(seen: Seen, noise, plan, starts: int = 20, draws: int = 100, seed: int = 0):
@@ -171,7 +182,7 @@ def estimate(seen: Seen, noise, plan, starts: int = 20, draws: int = 100, seed: 
 def errors(pose, reference) -> tuple[float, float, float]:
     """Distance [mm], angle of the rotation between both [deg], and difference of their angles from
     upright [deg], which the authors call the error of orientation."""
-    R, S = (np.asarray(turned(jnp.asarray(p[3:]))) for p in (pose, reference))
+    R, S = (np.asarray(axes(jnp.asarray(p[3:]))) for p in (pose, reference))
     angle = lambda R: np.degrees(np.arccos(np.clip((np.trace(R) - 1) / 2, -1, 1)))
     between = angle(R @ S.T), abs(angle(R) - angle(S))
     return 1e3 * float(np.linalg.norm(pose[:3] - reference[:3])), *map(float, between)
@@ -185,7 +196,7 @@ def read(folder: str):
     since = lambda name: data[name].T - data[name].T[0]
     tilt = data["epsilon_meas"].T * 1.0
     tilt[:, 2] -= tilt[0, 2]
-    tension = np.vstack([data["tau_zero"], data["loadcell_meas"].T])
+    tension = np.vstack([np.full(4, np.nan), data["loadcell_meas"].T])
     seen = Seen(since("cable_length_meas"), since("swivel_meas"), tilt, tension)
     return data, Seen(*map(jnp.asarray, seen))
 
