@@ -1,5 +1,6 @@
 """`examples/real/wires.py` on runs made here, in the format of the data set."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_markers_sit_where_the_arc_has_them(wires, runs):
 
 
 def test_rigid_motion_is_carried_rigidly(wires, runs):
-    np.testing.assert_allclose(wires.rigid(runs), runs[:, :, 2:-2], atol=1e-12)
+    np.testing.assert_allclose(wires.rigid(runs[0]), runs[0, :, 2:-2], atol=1e-12)
 
 
 def test_start_and_inputs(wires, runs):
@@ -58,6 +59,48 @@ def test_start_and_inputs(wires, runs):
     np.testing.assert_allclose(data["speed"][:, :2], speed, atol=3e-3)
 
 
+def test_fit_predict_and_figure(wires, runs, tmp_path, capsys):
+    """Runs made by the model itself, with numbers of our own: a fit that starts elsewhere finds
+    the bending stiffness again, its prediction is better than both baselines, and the file and the
+    picture are written."""
+    true = dict(wires.START, EI=0.05, length=1.0)
+    places = wires.stations(runs)
+    swung = np.array(runs)
+    swung[..., 1] += 0.05 * np.sin(25.0 * 0.01 * np.arange(30))[:, None]  # grippers shaken
+    for run in swung:
+        run[:, 2:-2], good = wires.predicted(true, run, places)
+        assert good
+    np.savez(tmp_path / "DLO9.npz", train=swung)
+    numbers = tmp_path / "numbers.json"
+    start = {"places": places.tolist(), "numbers": dict(true, EI=0.04)}
+    numbers.write_text(json.dumps({"DLO9": start}))
+    where = [str(tmp_path), "--wire", "DLO9", "--numbers", str(numbers)]
+    wires.main([*where, "--fit", "--predict", "train:1", "--figure", str(tmp_path / "errors.png")])
+    found = json.loads(numbers.read_text())["DLO9"]["numbers"]
+    assert abs(found["EI"] / 0.05 - 1.0) < 0.02
+    mean = [line for line in capsys.readouterr().out.splitlines() if "mean" in line][-1].split()
+    model, _, rigid, static = map(float, mean[3:7])
+    assert model < 0.1 * min(rigid, static)
+    assert (tmp_path / "errors.png").stat().st_size > 1000
+
+
+def test_numbers_are_shipped_for_every_wire(wires):
+    known = json.loads(wires.SHIPPED.read_text())
+    assert sorted(known) == [f"DLO{i}" for i in range(1, 6)]
+    for wire in known.values():
+        assert tuple(wire["numbers"]) == wires.NAMES
+        assert len(wire["numbers"]) <= 6
+        assert np.all(np.diff(wire["places"]) > 0.0)
+
+
 def test_without_data_it_says_where_they_are(wires, tmp_path):
     with pytest.raises(SystemExit, match="roahmlab/DEFORM"):
         wires.main([str(tmp_path), "--predict"])
+
+
+def test_runs_that_are_not_there(wires, runs, tmp_path):
+    np.savez(tmp_path / "DLO1.npz", test=runs)
+    with pytest.raises(SystemExit, match="test:7"):
+        wires.main([str(tmp_path), "--predict", "test:7"])
+    with pytest.raises(SystemExit, match="12 markers"):
+        wires.main([str(tmp_path), "--predict", "test:0"])

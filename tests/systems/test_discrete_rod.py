@@ -1,5 +1,7 @@
 """Discrete elastic rods: energies, linearisation, beams, twist, rest shapes."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,8 +56,12 @@ def test_linearisation_is_the_derivative_of_the_force(bent):
     u = jnp.zeros(0)
     motion = rod.linearise(t, q, v, u)
     K, D = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, u)
-    np.testing.assert_allclose(motion.K, K, atol=1e-12 * float(jnp.abs(K).max()))
-    np.testing.assert_allclose(motion.D, D, atol=1e-12 * float(jnp.abs(D).max()))
+    found = motion.matrices()
+    np.testing.assert_allclose(found[1], K, atol=1e-12 * float(jnp.abs(K).max()))
+    np.testing.assert_allclose(found[2], D, atol=1e-12 * float(jnp.abs(D).max()))
+    b, h = jnp.sin(jnp.arange(q.shape[0]) + 1.0), 5e-3
+    x = jnp.linalg.solve(rod.mass_matrix(q) - h * D - h * h * K, b)
+    np.testing.assert_allclose(motion.implicit_solver(h)(b), x, rtol=1e-9)
     np.testing.assert_allclose(motion.f, rod.force(t, q, v, u), rtol=1e-12)
 
 
@@ -65,7 +71,7 @@ def test_damping_takes_what_grippers_and_nodes_do_to_strains(bent):
     h = 1e-5
     ahead, behind = (rod.strains(t + e, q + e * v) for e in (h, -h))
     rates = [(a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True)]
-    bending, axial = rod._stiffness()
+    bending, axial = rod._joints(t).bending, rod.spacing * rod.EA
     _, back = jax.vjp(lambda q: rod.strains(t, q), q)
     resists = back((rod.bending_time * bending * rates[0], rod.axial_time * axial * rates[1]))[0]
     air = rod.drag * rod.spacing * v.at[3 * (N - 1) :].set(0.0)
@@ -87,7 +93,8 @@ def test_sag_of_a_clamped_beam():
         rod = straight(count, EI=1.0, gravity=1e-3)
         state = rod.default_state()
         motion = rod.linearise(0.0 * rod.length, state.q, state.v, jnp.zeros(0))
-        down = jnp.linalg.solve(motion.K, -motion.f)[: 3 * (count - 1)].reshape(-1, 3)[:, 2]
+        moved = jnp.linalg.solve(motion.matrices()[1], -motion.f)
+        down = moved[: 3 * (count - 1)].reshape(-1, 3)[:, 2]
         errors.append(float(-down.min() * 384 / 1e-3 - 1.0))
     assert abs(errors[1]) < 0.04
     assert 3.8 < errors[0] / errors[1] < 4.2
@@ -137,3 +144,38 @@ def test_bad_input_is_named():
 
 def test_contract(bent):
     cordax.check_machine(bent[0])
+
+
+def test_derivatives_in_both_modes():
+    """Of where nodes are after 10 steps in moving grippers, from the balanced rest shape on, by
+    every number, against central differences."""
+    s = np.linspace(0.0, 1.0, N + 1)
+    nodes = np.stack([0.6 * s, 0.1 * np.sin(3 * s), -0.3 * np.sin(np.pi * s)], axis=1)
+    moved = lambda start, by: Quintic(jnp.array(start), jnp.array([by]), [[0.0, 0.1]])
+    names = ("EI", "GJ", "bending_time", "axial_time", "drag", "length", "curvature")
+
+    def end(p):
+        numbers = {"EI": 0.1, "GJ": 0.05, "bending_time": 0.05, "axial_time": 0.01, "drag": 0.2}
+        left = Gripper(
+            moved(nodes[0], [0.02, 0.04, 0.02]),
+            moved([0.6, 0.2, -0.9], [0.2, 0.1, 0.3]),
+            moved([0.0, 1.0, 0.0], [0.5, 0.0, 0.4]),
+        )
+        right = Gripper(nodes[-1], [0.6, -0.2, 0.9], [0.1, 1.0, 0.0])
+        numbers = {name: x * p[i] for i, (name, x) in enumerate(numbers.items())}
+        rod = DiscreteRod(nodes, left, right, length=0.9 * p[5], **numbers)
+        rest = rod.balanced_rest(jnp.zeros((N + 1, 3)), curvature=p[6])
+        rod = dataclasses.replace(rod, rest_curvature=rest)
+        run = cordax.simulate(rod, dt=5e-3, duration=0.05, save_every=10)
+        return jnp.sum(run["nodes"][-1] * (jnp.arange(3.0 * (N + 1)).reshape(-1, 3) % 5.0))
+
+    ones, h = jnp.ones(len(names)), 1e-4
+    value = jax.jit(end)
+    slopes = np.array(jax.jit(jax.jacfwd(end))(ones))
+    differences = [(value(ones + h * e) - value(ones - h * e)) / (2 * h) for e in jnp.eye(7)]
+    least = 1e-6 * np.abs(slopes).max()
+    np.testing.assert_allclose(slopes, differences, rtol=1e-5, atol=least)
+    reverse = np.array(jax.jit(jax.grad(end))(ones))
+    np.testing.assert_allclose(reverse, slopes, rtol=1e-8, atol=1e-8 * np.abs(slopes).max())
+    for name, slope in zip(names, slopes, strict=True):
+        assert abs(slope) > 10 * least, name

@@ -4,13 +4,13 @@ After Bergou, Wardetzky, Robinson, Audoly and Grinspun, "Discrete elastic rods" 
 material frames measured from those of a given shape instead of carried along in time, so that the
 state says all."""
 
-from functools import lru_cache
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from ..._checks import require, require_positive, require_shape
@@ -18,11 +18,17 @@ from ..._fields import part_field
 from ..._precision import float_field
 from ...math.materialise import materialise
 from ...mechanics import Scene, State, System
-from ...mechanics.linearisation import DenseLinearisation
 from ...mechanics.motion import Reference, reference_field, require_position
-from . import stiffness
-from .energy import cross as _cross
-from .energy import dot as _dot
+from .energy import dot
+from .joints import (
+    JointLinearisation,
+    Joints,
+    at_joints,
+    gathered,
+    joined,
+    split,
+    transported,
+)
 
 
 class Gripper(eqx.Module):
@@ -133,12 +139,12 @@ class DiscreteRod(System):
             return self.directors
         along = _unit(jnp.diff(self.nodes, axis=0))
         _, before, across = self.left.frame(jnp.zeros((), self.nodes.dtype))
-        found = []
-        for after in along:
-            across = _transported(across, before, after)
-            before = after
-            found.append(across)
-        return jnp.stack(found)
+
+        def carry(last, after):
+            across = transported(last[1], last[0], after)
+            return (after, across), across
+
+        return lax.scan(carry, (before, across), along)[1]
 
     # --- kinematics
     def place(self, t, q) -> Float[Array, "k 3"]:
@@ -147,64 +153,53 @@ class DiscreteRod(System):
         first, last = (g.frame(t)[0][None] for g in (self.left, self.right))
         return jnp.concatenate([first, inner, last])
 
-    def _frames(self, t):
-        """Unit directions and directors from which those of segments are measured, grippers first
-        and last, (3, s + 2) each."""
-        (_, t0, m0), (_, t1, m1) = self.left.frame(t), self.right.frame(t)
-        still = _unit(jnp.diff(self.nodes, axis=0))
-        along = jnp.concatenate([t0[None], still, t1[None]])
-        return along.T, jnp.concatenate([m0[None], self._directors(), m1[None]]).T
+    def _held(self, t, which):
+        """Of the grippers: points, unit tangents and directors, (2, 3) each."""
+        frames = [gripper.frame(t) for gripper in (self.left, self.right)]
+        return jnp.stack([f[which] for f in frames])
 
-    def _held(self, t):
-        """What grippers add to the variables of joints, (8, s + 1)."""
-        (p0, t0, _), (p1, t1, _) = self.left.frame(t), self.right.frame(t)
-        edges = jnp.zeros((3, self.segments + 2), self.nodes.dtype)
-        edges = edges.at[:, 0].set(self.spacing * t0).at[:, 1].set(-p0)
-        edges = edges.at[:, -2].add(p1).at[:, -1].set(self.spacing * t1)
-        return _at_joints(edges, jnp.zeros(self.segments + 2, self.nodes.dtype))
+    def _joints(self, t) -> Joints:
+        ends, across = self._held(t, 1).T, self._held(t, 2).T
+        still = _unit(jnp.diff(self.nodes, axis=0)).T
+        between = lambda ends, inner: jnp.concatenate([ends[:, :1], inner, ends[:, 1:]], axis=1)
+        after = np.arange(self.segments + 1) < self.segments
+        return materialise(
+            Joints(
+                between(ends, still),
+                between(across, self._directors().T),
+                self.shares,
+                jnp.stack([self.EI, self.EI, self.GJ])[:, None] * self.shares,
+                self._rest(),
+                self.bending_time,
+                self.spacing,
+                jnp.where(after, self.EA, 0.0),
+                self.axial_time,
+            )
+        )
 
-    def _held_rate(self, t):
-        """And its rate: a director that turns more than its tangent is an angle."""
+    def _variables(self, points, tangents, q):
+        """Of the joints (8, s + 1), linear in all three: points and tangents (2, 3) of grippers."""
+        inner = q[: 3 * (self.segments - 1)].reshape(-1, 3)
+        edges = jnp.diff(jnp.concatenate([points[:1], inner, points[1:]]), axis=0)
+        ends = self.spacing * tangents
+        angles = jnp.pad(q[3 * (self.segments - 1) :], 1)
+        return at_joints(jnp.concatenate([ends[:1], edges, ends[1:]]).T, angles)
 
-        def roll(gripper):
-            one = jnp.ones_like(t)
-            (_, along, across), (_, _, turn) = jax.jvp(gripper.frame, (t,), (one,))
-            return jnp.sum(turn * jnp.cross(along, across))
-
-        rate = jax.jvp(self._held, (t,), (jnp.ones_like(t),))[1]
-        return rate.at[6, 0].add(roll(self.left)).at[7, -1].add(roll(self.right))
-
-    def _locals(self, t, q):
-        """Variables of the joints, (8, s + 1): both segments [m], their angles [rad]."""
-        spread = jnp.asarray(incidence(self.segments), q.dtype)
-        return (spread @ q).reshape(8, -1) + self._held(t)
-
-    def _joint_strains(self, frames):
-        """Of variables (8, s + 1): curvature along the second and against the first director, and
-        twist, (3, s + 1) [1/m]."""
-        along, across = frames
-        shares = self.shares
-
-        def strains(x):
-            a, b = x[:3], x[3:6]
-            ta, tb = a / jnp.sqrt(_dot(a, a)), b / jnp.sqrt(_dot(b, b))
-            ma = _turned(across[:, :-1], along[:, :-1], ta, x[6])
-            mb = _turned(across[:, 1:], along[:, 1:], tb, x[7])
-            bend = _cross(ta, tb) * (2.0 / (1.0 + _dot(ta, tb)))
-            carried = _transported(ma, ta, tb)
-            twist = jnp.arctan2(_dot(_cross(carried, mb), tb), _dot(carried, mb))
-            first = 0.5 * _dot(bend, _cross(ta, ma) + _cross(tb, mb))
-            second = -0.5 * _dot(bend, ma + mb)
-            return jnp.stack([first, second, twist]) / shares
-
-        return strains
+    def _moving(self, t, q, v):
+        """Variables of the joints and their rates; a director that turns more than its tangent is
+        an angle."""
+        held = lambda t: tuple(self._held(t, which) for which in range(3))
+        (points, along, across), turns = jax.jvp(held, (t,), (jnp.ones_like(t),))
+        rate = self._variables(*turns[:2], v)
+        roll = jnp.sum(turns[2] * jnp.cross(along, across), axis=1)
+        return self._variables(points, along, q), rate.at[6, 0].add(roll[0]).at[7, -1].add(roll[1])
 
     def strains(self, t, q):
         """At the joints curvature along the second and against the first director, and twist, (3,
         s + 1) [1/m]; stretch of the segments (s,)."""
-        x = self._locals(t, q)
-        stretch = jnp.sqrt(_dot(x[3:6], x[3:6]))[:-1] / self.spacing - 1.0
-        return self._joint_strains(self._frames(t))(x), stretch
+        x = self._variables(self._held(t, 0), self._held(t, 1), q)
+        stretch = jnp.sqrt(dot(x[3:6], x[3:6]))[:-1] / self.spacing - 1.0
+        return self._joints(t).strains(x), stretch
 
     # --- equations
     def _rest(self):
@@ -212,38 +207,15 @@ class DiscreteRod(System):
         bent = jnp.zeros((self.segments + 1, 2), self.nodes.dtype) if bent is None else bent
         return jnp.pad(bent.T, ((0, 1), (0, 0)))
 
-    def _stiffness(self):
-        joint = jnp.stack([self.EI, self.EI, self.GJ])
-        return joint[:, None] * self.shares, self.spacing * self.EA
-
     def potential_energy(self, t, q):
-        (joints, stretch), (bending, axial) = self.strains(t, q), self._stiffness()
-        elastic = jnp.sum(bending * (joints - self._rest()) ** 2) + jnp.sum(axial * stretch**2)
+        joints, stretch = self.strains(t, q)
+        bent = jnp.sum(self._joints(t).bending * (joints - self._rest()) ** 2)
+        elastic = bent + self.spacing * self.EA * jnp.sum(stretch**2)
         return 0.5 * elastic + self._weight() * jnp.sum(self.place(t, q)[1:-1, 2])
 
     def _weight(self):
         """Of one node [N]."""
         return self.line_density * self.spacing * self.gravity
-
-    def _law(self, t):
-        """Forces (8, s + 1) with which joints, and the segments after them, resist their variables
-        and rates."""
-        strains, rest = self._joint_strains(self._frames(t)), self._rest()
-        bending, _ = self._stiffness()
-        stretched = np.arange(self.segments + 1) < self.segments
-
-        def law(x, rate):
-            joints, joint_rates = jax.jvp(strains, (x,), (rate,))
-            moments = bending * (joints - rest + self.bending_time * joint_rates)
-            resists = jax.vjp(strains, x)[1](moments)[0]
-            size = jnp.sqrt(_dot(x[3:6], x[3:6]))
-            along = x[3:6] / size
-            pull = size / self.spacing - 1.0
-            pull = pull + self.axial_time * _dot(along, rate[3:6]) / self.spacing
-            tension = jnp.where(stretched, self.EA * pull, 0.0) * along
-            return resists + jnp.pad(tension, ((3, 2), (0, 0)))
-
-        return law
 
     def _outside(self, v):
         """Weight and resistance of the air."""
@@ -252,32 +224,21 @@ class DiscreteRod(System):
         angles = jnp.zeros(self.segments, v.dtype)
         return -jnp.concatenate([(slowed + down).reshape(-1), angles])
 
-    def _moving(self, t, q, v):
-        """Variables of the joints and their rates."""
-        spread = jnp.asarray(incidence(self.segments), q.dtype)
-        return self._locals(t, q), (spread @ v).reshape(8, -1) + self._held_rate(t)
-
     def force(self, t, q, v, u):
-        spread = jnp.asarray(incidence(self.segments), q.dtype)
-        resists = self._law(t)(*self._moving(t, q, v))
-        return self._outside(v) - resists.reshape(-1) @ spread
+        resists = self._joints(t).resistance(*materialise(self._moving(t, q, v)))
+        return self._outside(v) - split(gathered(resists))
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
         """Joint by joint; the mass matrix is constant, and there are no constraints."""
-        law, (x, rate) = self._law(t), materialise(self._moving(t, q, v))
-        by_place, by_rate = stiffness.local_derivatives(law, x, rate)
-        spread = jnp.asarray(incidence(self.segments), q.dtype).reshape(8, -1, q.shape[0])
-
-        def assembled(blocks):
-            rows = jnp.einsum("abj,bjn->ajn", blocks, spread)
-            return -jnp.einsum("ajm,ajn->mn", spread, rows)
-
-        air = np.repeat([1.0, 0.0], [3 * (self.segments - 1), self.segments])
-        return DenseLinearisation(
-            M=self.mass_matrix(q),
-            f=self._outside(v) - jnp.einsum("aj,ajn->n", law(x, rate), spread),
-            K=assembled(by_place),
-            D=assembled(by_rate) - self.drag * self.spacing * jnp.diag(air),
+        moving = materialise(self._moving(t, q, v))
+        resists, elastic, viscous = self._joints(t).linearised(*moving)
+        kinds = np.array([1.0, 1.0, 1.0, 0.0])[:, None] * np.ones(self.segments)
+        return JointLinearisation(
+            f=self._outside(v) - split(gathered(resists)),
+            elastic=elastic,
+            viscous=viscous,
+            air=self.drag * self.spacing * kinds,
+            masses=joined(self._masses()),
         )
 
     def _masses(self):
@@ -325,7 +286,7 @@ class DiscreteRod(System):
         by_place = lambda x: self.strains(t, jnp.concatenate([x, q[inner:]]))
         joints, _ = by_place(q[:inner])
         by_joint, by_stretch = jax.jacfwd(by_place)(q[:inner])
-        moments = self._stiffness()[0][:2, :, None] * by_joint[:2]  # of unit curvatures
+        moments = self._joints(t).bending[:2, :, None] * by_joint[:2]  # of unit curvatures
         moments = moments.reshape(-1, inner)
         up = jnp.array([0.0, 0.0, 1.0]) * self.gravity
         load = node * (acceleration[1:-1] + up).reshape(-1)
@@ -334,44 +295,9 @@ class DiscreteRod(System):
         sizes = jnp.sqrt(jnp.tile(self.shares, 2) / l) / curvature
         prior = jnp.pad(jnp.diag(sizes), ((0, 0), (0, self.segments)))
         right = jnp.concatenate([unmet / (node * acceleration_error), jnp.zeros_like(sizes)])
-        found = jnp.linalg.lstsq(jnp.concatenate([columns, prior]), right)[0]
+        Q, R = jnp.linalg.qr(jnp.concatenate([columns, prior]))
+        found = jax.scipy.linalg.solve_triangular(R, Q.T @ right)
         return found[: sizes.shape[0]].reshape(2, -1).T
-
-
-@lru_cache
-def incidence(segments: int) -> np.ndarray:
-    """From coordinates to the variables of joints, (8 (s + 1), n): the joint after a segment sees
-    it first, the one before it second."""
-    inner = 3 * (segments - 1)
-    edges = np.zeros((3, segments + 2, inner + segments))
-    angles = np.zeros((segments + 2, inner + segments))
-    for j in range(segments):
-        angles[j + 1, inner + j] = 1.0
-        for c in range(3):
-            if j < segments - 1:
-                edges[c, j + 1, 3 * j + c] = 1.0
-            if j > 0:
-                edges[c, j + 1, 3 * (j - 1) + c] = -1.0
-    return np.concatenate(
-        [edges[:, :-1], edges[:, 1:], angles[None, :-1], angles[None, 1:]]
-    ).reshape(-1, inner + segments)
-
-
-def _at_joints(edges, angles):
-    """Variables of joints (8, s + 1) from those of segments, grippers first and last."""
-    return jnp.concatenate([edges[:, :-1], edges[:, 1:], angles[None, :-1], angles[None, 1:]])
-
-
-def _transported(x, a, b):
-    """Vectors `x` across unit vectors `a`, turned with them the shortest way to `b`."""
-    axis, c = _cross(a, b), _dot(a, b)
-    return c * x + _cross(axis, x) + axis * (_dot(axis, x) / (1.0 + c))
-
-
-def _turned(across, along, to, angle):
-    """Directors `across` moved with unit vectors `along` to others, and turned about these."""
-    a = _transported(across, along, to)
-    return jnp.cos(angle) * a + jnp.sin(angle) * _cross(to, a)
 
 
 def _unit(x):

@@ -1,0 +1,244 @@
+"""Joints of a discrete rod: bends and twist between two segments, and what resists them.
+
+A joint sees eight variables, both segments a and b [m] and their angles [rad]: arrays (8, k),
+joints last. Segments are measured from reference frames: unit directions and directors across."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from ...math.chain import ChainFactor, factor_chain
+from ...math.materialise import materialise
+from ...mechanics import Linearisation
+from .energy import dot
+
+#: nodes a joint joins: before, at and after it
+REACH = 3
+
+
+class Joints(eqx.Module):
+    """`along`, `across` (3, k + 1): references of the segments before, between and after k joints;
+    `shares` (k,) [m] of the length; `bending` (3, k) [N m^2 times m] and `rest` (3, k) [1/m] of two
+    curvatures and twist; `time` [s] of their damping; `spacing` [m], `axial` [N] and `axial_time`
+    [s] of the segment after each joint, without stiffness after the last."""
+
+    along: Float[Array, "3 k1"]
+    across: Float[Array, "3 k1"]
+    shares: Float[Array, " k"]
+    bending: Float[Array, "3 k"]
+    rest: Float[Array, "3 k"]
+    time: Float[Array, ""]
+    spacing: Float[Array, ""]
+    axial: Float[Array, " k"]
+    axial_time: Float[Array, ""]
+
+    def strains(self, x):
+        """Curvature along the second and against the first director, and twist, (3, k) [1/m].
+
+        What has many uses is stored: XLA would copy all that comes before it into each of them, a
+        hundredfold in the second derivatives."""
+        x = tuple(x)
+        before, after = (slice(None, -1), slice(1, None))
+        pick = lambda frame, which: tuple(component[which] for component in frame)
+        ta, tb = materialise((_unit(x[:3]), _unit(x[3:6])))
+        ma = _turned(pick(self.across, before), pick(self.along, before), ta, x[6])
+        mb = _turned(pick(self.across, after), pick(self.along, after), tb, x[7])
+        ma, mb = materialise((ma, mb))
+        bend = _times(2.0 / (1.0 + dot(ta, tb)), _cross(ta, tb))
+        bend, carried = materialise((bend, _transported(ma, ta, tb)))
+        twist = jnp.arctan2(dot(_cross(carried, mb), tb), dot(carried, mb))
+        first = 0.5 * (dot(bend, _cross(ta, ma)) + dot(bend, _cross(tb, mb)))
+        second = -0.5 * (dot(bend, ma) + dot(bend, mb))
+        return jnp.stack([first, second, twist]) / self.shares
+
+    def _strains(self, x):
+        """And their derivatives (3, 8, k)."""
+        found, back = jax.vjp(self.strains, x)
+        ones = jnp.ones_like(found[0])
+        each = jax.vmap(lambda which: back(which[:, None] * ones)[0])
+        return materialise((found, each(jnp.eye(3, dtype=x.dtype))))
+
+    def resistance(self, x, rate):
+        """Forces (8, k) against variables and rates."""
+        found, by = self._strains(x)
+        return self._bent(found, by, rate) + jnp.pad(self._stretched(x, rate)[0], ((3, 2), (0, 0)))
+
+    def _moments(self, found, by, rate):
+        rates = jnp.sum(by * rate, axis=1)
+        return self.bending * (found - self.rest + self.time * rates)
+
+    def _bent(self, found, by, rate):
+        return jnp.sum(self._moments(found, by, rate)[:, None] * by, axis=0)
+
+    def _stretched(self, x, rate):
+        """Tension (3, k), its derivatives by segments and their rates (3, 3, k)."""
+        b, r = x[3:6], rate[3:6]
+        size = jnp.sqrt(dot(b, b))
+        n = b / size
+        speed = dot(n, r)
+        pull = self.axial * (size / self.spacing - 1.0 + self.axial_time * speed / self.spacing)
+        aside = jnp.eye(3, dtype=x.dtype)[:, :, None] - n[:, None] * n
+        growth = (n + self.axial_time * (r - speed * n) / size) * (self.axial / self.spacing)
+        viscous = (self.axial * self.axial_time / self.spacing) * n
+        by_place = n[:, None] * growth[None] + (pull / size) * aside
+        return pull * n, by_place, n[:, None] * viscous[None]
+
+    def linearised(self, x, rate):
+        """`resistance`, and its derivatives by variables and by rates, (8, 8, k)."""
+        found, by = self._strains(x)
+        push = lambda direction: jax.jvp(
+            lambda x: self._strains(x)[1], (x,), (direction[:, None] * jnp.ones_like(x),)
+        )[1]
+        curved = materialise(jax.vmap(push, out_axes=2)(jnp.eye(8, dtype=x.dtype)))  # (3, 8, 8, k)
+        moments = materialise(self._moments(found, by, rate))
+        stiff = self.bending[:, None] * by
+        change = stiff + self.time * self.bending[:, None] * jnp.sum(curved * rate[:, None], axis=1)
+        outer = lambda x, y: jnp.sum(x[:, :, None] * y[:, None], axis=0)
+        by_place = outer(by, change) + jnp.sum(moments[:, None, None] * curved, axis=0)
+        by_rate = self.time * outer(by, stiff)
+        tension, axial, viscous = self._stretched(x, rate)
+        own = ((3, 2), (3, 2), (0, 0))
+        resists = jnp.sum(moments[:, None] * by, axis=0) + jnp.pad(tension, ((3, 2), (0, 0)))
+        return resists, by_place + jnp.pad(axial, own), by_rate + jnp.pad(viscous, own)
+
+
+def at_joints(edges, angles):
+    """Variables of joints (8, k) from those of segments (3, k + 1) and (k + 1,)."""
+    return jnp.concatenate([edges[:, :-1], edges[:, 1:], angles[None, :-1], angles[None, 1:]])
+
+
+def _to_nodes(rows):
+    """Rows (8, ...) of a joint as rows (12, ...) of the nodes before, at and after it: x, y, z and
+    the angle of the segment that follows."""
+    a, b, none = rows[:3], rows[3:6], jnp.zeros_like(rows[:1])
+    return jnp.concatenate([-a, rows[6:7], a - b, rows[7:8], b, none])
+
+
+def gathered(resistance):
+    """Forces (8, s + 1) of joints on nodes 0 to s - 1 and the segments after them, (4, s)."""
+    before, at, after = _to_nodes(resistance).reshape(REACH, 4, -1)
+    late = jnp.pad(after[:, :-2], ((0, 0), (1, 0)))
+    return before[:, 1:] + at[:, :-1] + late
+
+
+def joined(q) -> Float[Array, "4 s"]:
+    """Coordinates, nodes first, by nodes 0 to s - 1 and the segments after them; node 0 is held."""
+    s = (q.shape[0] + 3) // 4
+    inner = q[: 3 * (s - 1)].reshape(-1, 3).T
+    return jnp.concatenate([jnp.pad(inner, ((0, 0), (1, 0))), q[None, 3 * (s - 1) :]])
+
+
+def split(blocks) -> Float[Array, " n"]:
+    """Back from `joined`."""
+    return jnp.concatenate([blocks[:3, 1:].T.reshape(-1), blocks[3]])
+
+
+def elements(blocks, diagonal) -> Float[Array, "s 12 12"]:
+    """The chain of matrices (8, 8, s + 1) of joints, and of a diagonal (4, s), one element per
+    node; node 0 is held, and so is what lies after node s - 1."""
+    whole = _to_nodes(_to_nodes(blocks).swapaxes(0, 1)).swapaxes(0, 1)  # (12, 12, s + 1)
+    s = blocks.shape[-1] - 1
+    inner = jnp.moveaxis(whole[:, :, 1:], 2, 0)
+    first = jnp.pad(whole[4:, 4:, 0], ((0, 4), (0, 4)))  # the joint in the left gripper
+    kept = np.ones((s, REACH, 4))
+    kept[0, 0, :3] = 0.0
+    kept[-2, 2] = kept[-1, 1:] = 0.0
+    kept = kept.reshape(s, 12)
+    own = np.zeros((s, 12))
+    own[0, :3] = 1.0
+    here = jnp.pad(diagonal.T, ((0, 0), (0, 8))) * kept + own
+    inner = jnp.concatenate([(inner[0] + first)[None], inner[1:]])
+    return inner * (kept[:, :, None] * kept[:, None]) + here[:, :, None] * np.eye(12)
+
+
+class JointLinearisation(Linearisation):
+    """About a state: forces, what resists displacements, `-K`, and rates, `-D`, joint by joint, (8,
+    8, s + 1), or None where only solves are left to do; `air` [N s/m] of a node and masses by
+    nodes and segments, (4, s)."""
+
+    f: Float[Array, " n"]
+    elastic: Float[Array, "8 8 k"] | None
+    viscous: Float[Array, "8 8 k"] | None
+    air: Float[Array, "4 s"]
+    masses: Float[Array, "4 s"]
+    #: the mass matrix is constant, and no force is held
+    exact: bool = eqx.field(static=True, default=True)
+
+    def stiffness(self, x):
+        return -self._product(self.elastic, x)
+
+    def inertia(self, x):
+        return split(self.masses * joined(x))
+
+    def factorise(self, h, h2):
+        h, h2, motion = lax.stop_gradient((h, h2, self))
+        blocks = materialise(h2 * motion.elastic + h * motion.viscous)
+        return factor_chain(materialise(elements(blocks, motion.masses + h * motion.air)), 4)
+
+    def bare(self):
+        blocks = lambda motion: (motion.elastic, motion.viscous)
+        return eqx.tree_at(blocks, self, (None, None), is_leaf=lambda x: x is None)
+
+    def implicit_solve(self, factor: ChainFactor, h, h2, b):
+        if self.elastic is None:
+            return _substituted(factor, b)
+        return lax.custom_linear_solve(
+            lambda x: self.inertia(x) - h2 * self.stiffness(x) - h * self._damping(x),
+            b,
+            lambda _, r: _substituted(factor, r),
+            lambda _, r: _substituted(factor.transposed(), r),
+        )
+
+    def matrices(self):
+        columns = jnp.eye(self.f.shape[0], dtype=self.f.dtype)
+        matrix = lambda product: jax.vmap(product, out_axes=1)(columns)
+        return matrix(self.inertia), matrix(self.stiffness), matrix(self._damping)
+
+    def _damping(self, x):
+        return -self._product(self.viscous, x) - split(self.air * joined(x))
+
+    def _product(self, blocks, x):
+        nodes = jnp.pad(joined(x), ((0, 0), (0, 1)))  # the last node is held
+        edges = jnp.pad(jnp.diff(nodes[:3], axis=1), ((0, 0), (1, 1)))
+        angles = jnp.pad(nodes[3], (1, 0))
+        return split(gathered(jnp.sum(blocks * at_joints(edges, angles), axis=1)))
+
+
+def _substituted(factor, r):
+    return split(factor.solve(joined(r).T).T)
+
+
+def transported(x, a, b):
+    """Vectors `x` (3, ...), turned as unit vectors `a` turn the shortest way to `b`."""
+    return jnp.stack(_transported(tuple(x), tuple(a), tuple(b)))
+
+
+# --- vectors as three components
+def _cross(a, b):
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+def _times(factor, x):
+    return tuple(factor * component for component in x)
+
+
+def _plus(*vectors):
+    return tuple(sum(components[1:], components[0]) for components in zip(*vectors, strict=True))
+
+
+def _unit(x):
+    return _times(1.0 / jnp.sqrt(dot(x, x)), x)
+
+
+def _transported(x, a, b):
+    axis, c = materialise((_cross(a, b), dot(a, b)))
+    return _plus(_times(c, x), _cross(axis, x), _times(dot(axis, x) / (1.0 + c), axis))
+
+
+def _turned(across, along, to, angle):
+    """Directors `across` moved with unit vectors `along` to others, and turned about these."""
+    a = materialise(_transported(across, along, to))
+    return _plus(_times(jnp.cos(angle), a), _times(jnp.sin(angle), _cross(to, a)))
