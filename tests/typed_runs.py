@@ -33,14 +33,6 @@ def rod():
     cordax.simulate(harness, start, integrator="rk4", **FEW).energy()
 
 
-def discrete_rod():
-    nodes = np.linspace([0.0, 0.0, 0.0], [0.9, 0.0, 0.0], 5)
-    hold = lambda i: systems.Gripper(nodes[i], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0])
-    rod = systems.DiscreteRod(nodes, hold(0), hold(-1), length=1.0, bending_time=0.01)
-    cordax.simulate(rod, **FEW).energy()
-    rod.balanced_rest(np.zeros((5, 3)))
-
-
 def rope_robot():
     robot = systems.RopeRobot([[0.0, 0.0]], 1.0, root_angle=0.2, root_stiffness=2.0, count=3)
     cordax.simulate(robot, **FEW).energy()
@@ -88,7 +80,7 @@ def oscillator():
     )
 
 
-RUNS = (oscillator, neck, rod, discrete_rod, rope_robot, cable_robot, strut)
+RUNS = (oscillator, neck, rod, rope_robot, cable_robot, strut)
 
 if __name__ == "__main__":
     for run in RUNS:

@@ -119,7 +119,7 @@ def rollout(numbers, data, step=STEP):
     return run["nodes"], run.succeeded
 
 
-def quasi_static(numbers, data, slow=20.0):
+def quasi_static(numbers, data, slow=10.0):
     """Nodes of the same wire moved so slowly, in thick air, that nothing swings."""
     calm = numbers.at[NAMES.index("drag")].set(5.0)
     run = cordax.simulate(
@@ -127,8 +127,9 @@ def quasi_static(numbers, data, slow=20.0):
         dt=0.25 * slow * FRAME,
         duration=slow * (data["held"].shape[0] - 1) * FRAME,
         save_every=4,
-        integrator="linearly_implicit_euler",
+        integrator=cordax.GeneralisedAlpha(0.0, tolerance=1e-6, max_iterations=30),
         throw=False,
+        adjoint="forward",
     )
     return run["nodes"], run.succeeded
 

@@ -1,7 +1,5 @@
 """Discrete elastic rods: energies, linearisation, beams, twist, rest shapes."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -144,38 +142,3 @@ def test_bad_input_is_named():
 
 def test_contract(bent):
     cordax.check_machine(bent[0])
-
-
-def test_derivatives_in_both_modes():
-    """Of where nodes are after 10 steps in moving grippers, from the balanced rest shape on, by
-    every number, against central differences."""
-    s = np.linspace(0.0, 1.0, N + 1)
-    nodes = np.stack([0.6 * s, 0.1 * np.sin(3 * s), -0.3 * np.sin(np.pi * s)], axis=1)
-    moved = lambda start, by: Quintic(jnp.array(start), jnp.array([by]), [[0.0, 0.1]])
-    names = ("EI", "GJ", "bending_time", "axial_time", "drag", "length", "curvature")
-
-    def end(p):
-        numbers = {"EI": 0.1, "GJ": 0.05, "bending_time": 0.05, "axial_time": 0.01, "drag": 0.2}
-        left = Gripper(
-            moved(nodes[0], [0.02, 0.04, 0.02]),
-            moved([0.6, 0.2, -0.9], [0.2, 0.1, 0.3]),
-            moved([0.0, 1.0, 0.0], [0.5, 0.0, 0.4]),
-        )
-        right = Gripper(nodes[-1], [0.6, -0.2, 0.9], [0.1, 1.0, 0.0])
-        numbers = {name: x * p[i] for i, (name, x) in enumerate(numbers.items())}
-        rod = DiscreteRod(nodes, left, right, length=0.9 * p[5], **numbers)
-        rest = rod.balanced_rest(jnp.zeros((N + 1, 3)), curvature=p[6])
-        rod = dataclasses.replace(rod, rest_curvature=rest)
-        run = cordax.simulate(rod, dt=5e-3, duration=0.05, save_every=10)
-        return jnp.sum(run["nodes"][-1] * (jnp.arange(3.0 * (N + 1)).reshape(-1, 3) % 5.0))
-
-    ones, h = jnp.ones(len(names)), 1e-4
-    value = jax.jit(end)
-    slopes = np.array(jax.jit(jax.jacfwd(end))(ones))
-    differences = [(value(ones + h * e) - value(ones - h * e)) / (2 * h) for e in jnp.eye(7)]
-    least = 1e-6 * np.abs(slopes).max()
-    np.testing.assert_allclose(slopes, differences, rtol=1e-5, atol=least)
-    reverse = np.array(jax.jit(jax.grad(end))(ones))
-    np.testing.assert_allclose(reverse, slopes, rtol=1e-8, atol=1e-8 * np.abs(slopes).max())
-    for name, slope in zip(names, slopes, strict=True):
-        assert abs(slope) > 10 * least, name
