@@ -190,7 +190,7 @@ class DiscreteRod(System):
         an angle."""
         held = lambda t: tuple(self._held(t, which) for which in range(3))
         (points, along, across), turns = jax.jvp(held, (t,), (jnp.ones_like(t),))
-        rate = self._variables(*turns[:2], v)
+        rate = self._variables(turns[0], turns[1], v)
         roll = jnp.sum(turns[2] * jnp.cross(along, across), axis=1)
         return self._variables(points, along, q), rate.at[6, 0].add(roll[0]).at[7, -1].add(roll[1])
 
