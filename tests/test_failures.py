@@ -255,6 +255,15 @@ def test_a_controller_ends_a_run_with_its_own_code(every, failure):
     assert np.all(run.q[good:] == run.q[good - 1])
 
 
+def test_a_controller_ends_a_run_of_steps_that_adapt_with_its_own_code():
+    """After few parts: smaller ones do not help."""
+    options = OK | {"accuracy": 1e-4}
+    run = simulate(Pendulum(), control=Refuses(), throw=False, **options)
+    assert run.result == RESULTS.qp_infeasible
+    assert float(run.failure_time) == pytest.approx(0.05)
+    assert int(run.statistics["refused"]) < 50
+
+
 def test_what_a_controller_must_return():
     class Forgets(Refuses):
         may_fail = False

@@ -252,7 +252,8 @@ def _judge_controller(run: Run, dt, last: State, status):
         codes = jax.lax.map(lambda share: run.control(*at(share * dt), ())[2], shares)
         return first_code(*codes, code)
 
-    unsolved = (code == Code.NONFINITE_STATE) | (code == Code.NEWTON_NOT_CONVERGED)
+    without = Code.NONFINITE_STATE, Code.NEWTON_NOT_CONVERGED, Code.ACCURACY_NOT_REACHED
+    unsolved = jnp.any(code == jnp.asarray(without, jnp.int32))
     return jax.lax.cond(unsolved, look, lambda: code.astype(jnp.int32)), failure
 
 

@@ -22,6 +22,8 @@ from .base import Integrator, Step
 _SHRINK, _GROW, _AIM = 0.2, 4.0, 0.9
 #: what becomes of a step that had no solution
 _UNSOLVED = 0.25
+#: parts shorter than this share of a step end it: nothing is gained by smaller ones
+_LEAST = 1e-12
 
 
 class _Way(NamedTuple):
@@ -45,8 +47,9 @@ class Adaptive(Integrator):
     Each part is taken once whole and once in two halves. The difference tells the error of the
     halves, which must stay below `accuracy` (1 + |x|) in every coordinate and velocity; the halves
     are kept. A part whose error is larger, or that has no solution, is repeated smaller. A step is
-    cut into at most `tries` parts, refused ones included; then the run ends with
-    `accuracy_not_reached`. The lengths of the parts carry no derivatives.
+    cut into at most `tries` parts, refused ones included, and none shorter than 1e-12 of it; then
+    the run ends with `accuracy_not_reached`, or with the code of a controller that explains it. The
+    lengths of the parts carry no derivatives.
 
     Implicit methods go on over vibrations that they do not resolve, so of an error e of velocities
     only `(M - dt D - dt^2 K)^-1 M e` counts, dt being the whole step: motions slower than it in
@@ -107,11 +110,11 @@ class Adaptive(Integrator):
         inner, h, taken, refused, work = carry
         way = _Way(t, dt, state, inner, h, taken, refused, work, jnp.int32(0))
         go = lambda way: self._part(dynamics, dt, u, way, sieve)
+        going = lambda way: (way.left > 0) & (way.h > _LEAST * dt)
         if not self.reverse:
-            more = lambda way: (way.left > 0) & (way.tries < self.tries)
-            return lax.while_loop(more, go, way)
+            return lax.while_loop(lambda way: going(way) & (way.tries < self.tries), go, way)
         for _ in range(3):
-            go = _while_left(go, math.ceil(self.tries ** (1 / 3)))
+            go = _while(going, go, math.ceil(self.tries ** (1 / 3)))
         return go(way)
 
     def _part(self, dynamics, dt, u, way: _Way, sieve) -> _Way:
@@ -184,7 +187,7 @@ class Adaptive(Integrator):
         return {"steps": carry[2], "refused": carry[3], **carry[4]}
 
 
-def _while_left(go, times: int):
-    """`go` repeated while something is left of the step, at most `times`."""
-    once = lambda way, _: (lax.cond(way.left > 0, go, lambda way: way, way), None)
+def _while(going, go, times: int):
+    """`go` repeated while `going`, at most `times`."""
+    once = lambda way, _: (lax.cond(going(way), go, lambda way: way, way), None)
     return lambda way: lax.scan(once, way, length=times)[0]
