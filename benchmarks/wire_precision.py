@@ -13,7 +13,8 @@ until it has nearly settled, at 2 ms.
 Measured beside other work (CPU time): errors of generalised alpha are those of Exudyn's at equal
 steps, for a tenth of its time without damping (1 ms: 41 ms against 366) and 0.4 of it with (2 ms:
 85 against 213), before the damping was in closed form. Over ten seconds of the damped wire, both in
-one run on idle cores, a step takes 106 us and Exudyn's 211 us. MuJoCo's steps are cheaper and of order 1."""
+one run on idle cores, a step takes 106 us and Exudyn's 211 us. MuJoCo's steps are
+cheaper and of order 1."""
 
 import argparse
 import json
