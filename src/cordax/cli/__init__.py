@@ -1,5 +1,6 @@
 """The command line: `cordax COMMAND ...`. One file per command, imported when it is called for."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -62,6 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"cordax {__version__}")
         return 0
+    if arguments is None:
+        # tracing makes millions of small objects that stay: looking at them again and again for
+        # garbage takes a sixth of a run that is already compiled
+        gc.set_threshold(50_000, 20, 50)
     if arguments is None and words[0] == "run" and "--optimised" not in words:
         # a process that is ours: what it runs once need not be compiled well
         from .._xla import compile_quickly
