@@ -54,6 +54,11 @@ def compile_quickly() -> bool:
     return True
 
 
+def compiles_quickly() -> bool:
+    """Whether XLA was asked to, here or by the user."""
+    return f"--{_LEVEL}=0" in os.environ.get("XLA_FLAGS", "").split()
+
+
 def hoisting_active() -> bool:
     """Whether time loops really are compiled into one function in this process.
 

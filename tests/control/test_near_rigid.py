@@ -184,7 +184,7 @@ def test_whole_motions_of_the_manipulator(data, moved):
     """`man_z20`: digits until 5 s, then within what round-off leaves of them: asymmetric modes grow
     a hundredfold per second while the structure is low, and leave an offset of z that goes with
     the square of their seed. As compiled for tests, without optimisation, the seed is larger: the
-    limit of 1.5 mm is met until 12 s, and by `cordax reproduce tensegrity` for all 20 s (0.61 mm).
+    limit of 1.5 mm is met until 12 s here, and for all 20 s as compiled by default (0.61 mm).
     `man_z5`, without friction; `man_stab`, from the prism into the singular configuration."""
     place, off, y = moved("man_z20", 20.0)
     wanted = data["man_z20/ee"]

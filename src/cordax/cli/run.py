@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional, UseAppendAction
 
+from .._xla import compiles_quickly
 from ..experiment import Experiment
 from ..integrators import BY_NAME
 from ..io import MachineFile, find_machine
@@ -90,6 +91,8 @@ def run(
         with patient("compiling (less the next time: programs are kept)", not progress):
             trajectory, seconds = timed(lambda: simulate(experiment, progress=progress))
         found = facts(trajectory, experiment, seconds)
+        if compiles_quickly():
+            found["compiled"] = "fast rather than well; --optimised for speed and long runs"
         if not json:
             print(about(file, experiment))
             print()
