@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ._results import GOOD, result_of
 from .consistency import check_start, look, look_compiled
 from .stored import pieces_together
-from .timeloop import Run, blocks, start
+from .timeloop import UNSOLVED, Run, blocks, failed_controller, start
 from .transformed import Transformed, depending_on
 from .whole_runs import integrate_whole
 
@@ -99,6 +100,12 @@ def _in_pieces(run: Run, static, arrays, given, time, step, n_saves, capacity, p
     if bar is not None:
         bar.close()
     together = pieces_together(parts, counts, system, carry if traced else ())
+    if not traced and run.controller_explains and int(carry.status[0]) in UNSOLVED:
+        # compiled only now that it is asked for
+        code = _compiled_explanation(static, arrays, step, carry.state, carry.status)
+        if code != GOOD:
+            together = dataclasses.replace(together, result=result_of(code))
+            carry = carry._replace(status=(code, carry.status[1]))
     return together, carry.state, carry.memory, carry.status
 
 
@@ -191,13 +198,19 @@ def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt, count):
     def piece(run, carry, first, t0, dt, count):
-        part, carry = blocks(run, carry, first, t0, dt, capacity, count, static.reverse)
+        how = {"reverse": static.reverse, "explained": static.traced}
+        part, carry = blocks(run, carry, first, t0, dt, capacity, count, **how)
         return dataclasses.replace(part, system=None), carry
 
     run = static.run(arrays)
     if static.reverse and run.adjoint == "checkpointed":
         piece = eqx.filter_checkpoint(piece)  # what it began with is kept, and no more
     return piece(run, carry, first, t0, dt, count)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled_explanation(static: Static, arrays, dt, last, status):
+    return failed_controller(static.run(arrays).prepared(), dt, last, status)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -47,10 +47,11 @@ def flat(step, keep, carry, n: int, every: int, count=None, adjoint: str = "scan
     return carry, jax.tree.map(lambda x: x[every - 1 :: every], rows)
 
 
-def counted(body, carry, n: int, count):
+def counted(body, carry, n: int, count, shapes=None):
     """`lax.scan(body, carry, arange(count))` for a `count` that is data, at most `n`: results of
-    `n` rows, zero from the `count`-th on. Without reverse mode."""
-    return _forward(body, carry, n, count)
+    `n` rows, zero from the `count`-th on. Without reverse mode. `shapes` of a row, if they are
+    known, save tracing `body` a second time."""
+    return _forward(body, carry, n, count, shapes)
 
 
 def each(function, *arrays, count=None, reverse=False):
@@ -91,9 +92,9 @@ def _checkpointed(body, carry, n):
     return carry, ys
 
 
-def _forward(body, carry, n, count=None):
+def _forward(body, carry, n, count=None, shapes=None):
     """A while loop: nothing is stored for reverse mode, which JAX then refuses."""
-    shapes = jax.eval_shape(body, carry, jnp.asarray(0))[1]
+    shapes = jax.eval_shape(body, carry, jnp.asarray(0))[1] if shapes is None else shapes
     ys = jax.tree.map(lambda s: jnp.zeros((n, *s.shape), s.dtype), shapes)
 
     def iterate(state):

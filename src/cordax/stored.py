@@ -23,10 +23,11 @@ REDUNDANT = 1e-11
 
 
 def stored_trajectory(
-    run, system, t, states, u, records, alarms, status, count=None, reverse=False
+    run, system, t, states, u, multipliers, records, alarms, status, count=None, reverse=False
 ):
     """Outputs, warnings and constraint errors of the stored states; `system` as the user gave it,
-    `alarms` the first times seen by the time loop. Returns the trajectory, its last state and its
+    `multipliers` or None where they are still to be computed, `alarms` the first times seen by the
+    time loop. Returns the trajectory, its last state and its
     status, a code and a time: rows after a failure repeat the last good one. Only the first
     `count` rows have a meaning, if it is given."""
     dynamics, integrator = run.dynamics, run.integrator
@@ -34,9 +35,10 @@ def stored_trajectory(
     constrained = machine.n_constraints > 0
     code, failure = status
 
-    def look(t, q, v, u, record):
+    def look(t, q, v, u, multipliers, record):
         if constrained:
-            multipliers = integrator.multipliers(dynamics, record, t, q, v, u)
+            if multipliers is None:
+                multipliers = integrator.multipliers(dynamics, record, t, q, v, u)
             drift = jnp.max(jnp.abs(integrator.violation(dynamics, record, t, q)))
         else:
             multipliers, drift = jnp.zeros(0, q.dtype), jnp.zeros((), q.dtype)
@@ -44,7 +46,8 @@ def stored_trajectory(
         bad = {name: jnp.any(x) for name, x in machine.warnings(outputs).items()}
         return (q, v, u, multipliers, drift, outputs), bad
 
-    rows, bad = each(look, t, states.q, states.v, u, records, count=count, reverse=reverse)
+    given = t, states.q, states.v, u, multipliers, records
+    rows, bad = each(look, *given, count=count, reverse=reverse)
     end = t.shape[0] if count is None else count
     t_known = jnp.where(jnp.arange(t.shape[0]) < end, t, jnp.inf)
     last = jax.tree.map(lambda x: x[end - 1], (t, states))

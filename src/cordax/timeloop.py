@@ -18,6 +18,9 @@ from .mechanics.shapes import check_shapes
 from .runaway import Watch
 from .stored import stored_trajectory
 
+#: how steps without a solution end
+UNSOLVED = Code.NONFINITE_STATE, Code.NEWTON_NOT_CONVERGED, Code.ACCURACY_NOT_REACHED
+
 
 class Run(eqx.Module):
     """Everything that does not change along a run."""
@@ -49,6 +52,11 @@ class Run(eqx.Module):
             return self
         return dataclasses.replace(self, integrator=self.integrator.reversible())
 
+    @property
+    def controller_explains(self) -> bool:
+        """Whether a step may have no solution because the controller has none."""
+        return self.hold == 0 and self.controller.may_fail
+
     def control(self, t, state, memory):
         """Inputs, memory and code of the controller."""
         u, memory, *code = self.controller(t, state, memory)
@@ -72,7 +80,7 @@ class _HeldInput(eqx.Module):
 
 class ContinuousInput(eqx.Module):
     """Inputs evaluated in every stage. Where the controller fails they are NaN, so that the step
-    fails; why it did, `judge_controller` finds out afterwards."""
+    fails; why it did, `failed_controller` finds out afterwards."""
 
     run: Run
 
@@ -119,11 +127,11 @@ def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
     return tuple(sorted(alarms))
 
 
-def _alarms(run: Run, t, state, u, multipliers, inner) -> dict[str, jax.Array]:
+def _alarms(run: Run, t, state, u, begun: "Begun", inner) -> dict[str, jax.Array]:
     """Which alarms hold at the start of a step. Nothing of it carries derivatives."""
     dynamics, (t, q, v) = run.dynamics, jax.lax.stop_gradient((t, state.q, state.v))
-    dynamics, u = frozen((dynamics, u))
-    inputs = u(t, q, v)
+    dynamics, u, (inputs, multipliers) = frozen((dynamics, u, begun))
+    inputs = u(t, q, v) if inputs is None else inputs
     if dynamics.system.n_constraints == 0:
         multipliers = jnp.zeros(0, q.dtype)
     elif multipliers is None:  # of the rows that act, where the method lets some go
@@ -133,11 +141,129 @@ def _alarms(run: Run, t, state, u, multipliers, inner) -> dict[str, jax.Array]:
     return {name: jnp.any(x) for name, x in found.items()}
 
 
-def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bool = False):
+def blocks(
+    run: Run, start, first, t0, dt, n_saves: int, count=None, *, reverse=False, explained=True
+):
     """`n_saves` blocks of steps, from block `first` of the phase, then outputs; with `count`, which
     is data, only so many of them, in forward mode or for `reverse` mode. Returns the trajectory,
-    which includes the start, and what the next block needs."""
+    which includes the start, and what the next block needs; unless failures are to be `explained`
+    by the controller, its status is that of the steps (see `failed_controller`)."""
     unprepared, run = run.dynamics.system, run.prepared()
+    t = t0 + (first + jnp.arange(n_saves + 1)) * (run.save_every * dt)
+    rows = None if count is None else count + 1
+    once = rows is not None and not reverse and (run.hold > 0 or run.integrator.begins_at_start)
+    if once:
+        end, stored = _rows_of_steps(run, start, first, t0, dt, n_saves, count)
+    else:
+        end, stored = _rows_between_steps(run, start, first, t0, dt, n_saves, count, reverse)
+        stored = *stored, None
+    states, records, u, multipliers = stored
+    status = end.status
+    if explained and run.controller_explains:
+        code = failed_controller(run, dt, end.state, status)
+        status = first_code(code, status[0]), status[1]
+    trajectory, last, judged = stored_trajectory(
+        run, unprepared, t, states, u, multipliers, records, end.alarms, status, rows, reverse
+    )
+    events = run.integrator.events(end.inner)
+    statistics = run.integrator.statistics(end.inner)
+    found = lambda x: (x.events, x.statistics)
+    trajectory = eqx.tree_at(found, trajectory, (events, statistics), is_leaf=_is_unset)
+    if explained:
+        status = judged
+    else:  # what comes after a failure of the steps may still be found not to be its reason
+        status = first_code(status[0], judged[0]), judged[1]
+    return trajectory, end._replace(state=last, status=status)
+
+
+def _rows_of_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count):
+    """The end, and of `n_saves` + 1 instants, of which `count` + 1 have a meaning: states, records,
+    inputs, and multipliers where steps begin with them. Inputs are those with which the step from
+    there begins: one more step, whose end is dropped, tells the last ones. Controller and machine
+    are then compiled for steps alone."""
+    step, every, dtype = _stepper(run, t0, dt), run.save_every, start.state.q.dtype
+    system, with_multipliers = run.dynamics.system, run.integrator.begins_at_start
+    unknown = jnp.zeros(system.n_u, dtype), None
+    if with_multipliers:
+        unknown = unknown[0], jnp.zeros(system.n_constraints, dtype)
+
+    def begun(taken: Begun):
+        found = taken if with_multipliers else taken._replace(multipliers=None)
+        return tuple(None if x is None else jnp.asarray(x, dtype) for x in found)
+
+    def block(carry, j):
+        last, index = j == count, (first + j) * every
+        if every == 1:
+            new, taken = step(carry, index)
+            found = begun(taken)
+        else:
+
+            def one(now):
+                i, carry, found = now
+                carry, taken = step(carry, index + i)
+                here = lambda new, old: jnp.where(i == 0, new, old)
+                return i + 1, carry, jax.tree.map(here, begun(taken), found)
+
+            n = jnp.where(last, 1, every)
+            before = jnp.asarray(0), carry, unknown
+            _, new, found = jax.lax.while_loop(lambda now: now[0] < n, one, before)
+        row = carry.state, run.integrator.record(carry.inner), *found
+        return jax.tree.map(lambda old, new: jnp.where(last, old, new), carry, new), row
+
+    shapes = jax.eval_shape(lambda: (start.state, run.integrator.record(start.inner), *unknown))
+    return counted(block, start, n_saves + 1, count + 1, shapes)
+
+
+def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count, reverse):
+    """The same without multipliers, inputs computed once more from states: for reverse mode, and
+    methods that do not begin a step with the inputs at its start."""
+    step, every = _stepper(run, t0, dt), run.save_every
+
+    def block(carry, j):
+        j = first + j
+        if every == 1:
+            carry, _ = step(carry, j)
+        else:
+            carry, _ = jax.lax.scan(quiet, carry, j * every + jnp.arange(every))
+        return carry, keep(carry)
+
+    def keep(carry: Carry):
+        return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
+
+    quiet = lambda carry, i: (step(carry, i)[0], None)
+    one_loop = every > 1 and fits_flat(keep, start, n_saves * every, run.adjoint)
+    later = lambda carry, i: quiet(carry, first * every + i)
+    if reverse:
+        end, stored = flat(later, keep, start, n_saves, every, count)
+    elif count is not None:
+        end, stored = counted(block, start, n_saves, count)
+    elif one_loop:
+        end, stored = flat(later, keep, start, n_saves, every, adjoint=run.adjoint)
+    else:
+        end, stored = loop(block, start, n_saves, run.adjoint)
+    prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
+    states, memories, helds, records = jax.tree.map(prepend, keep(start), stored)
+
+    def inputs(k, t, state, memory, held):
+        u = run.control(t, state, memory)[0]
+        return u if run.hold <= 1 else jnp.where(k * every % run.hold == 0, u, held[0])
+
+    k = first + jnp.arange(n_saves + 1)
+    given = k, t0 + k * (every * dt), states, memories, helds
+    rows = None if count is None else count + 1
+    return end, (states, records, each(inputs, *given, count=rows, reverse=reverse))
+
+
+class Begun(NamedTuple):
+    """What a step has found at its start: inputs (n_u,) and multipliers (m,), None where it does
+    not look."""
+
+    inputs: jax.Array | None
+    multipliers: jax.Array | None
+
+
+def _stepper(run: Run, t0, dt):
+    """`(carry, index of the step) -> (carry, Begun)` of a prepared run."""
     system = run.dynamics.system
     continuous = ContinuousInput(run)
 
@@ -159,7 +285,8 @@ def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bo
         # a step that fails must not reach the derivatives of others, in reverse mode either
         given = run.integrator, run.dynamics, t, dt, state, u, inner
         (method, dynamics, *given), token = shield(given) if run.traced else (given, None)
-        new, inner_new, solved, multipliers = method.step(dynamics, *given)
+        new, inner_new, solved, *begun = method.step(dynamics, *given)
+        begun = Begun(held[0] if run.hold else begun[1], begun[0])
         new, projected = dynamics.formulation.project(dynamics.system, t + dt, new)
         # sums, the cheapest reductions: not finite if an entry is not
         speed = jax.lax.stop_gradient(jnp.sum(jnp.abs(new.v)))
@@ -176,7 +303,7 @@ def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bo
         )
         alive = code == GOOD
         if alarms:
-            found = _alarms(run, t, state, u, multipliers, inner)
+            found = _alarms(run, t, state, u, begun, inner)
             alarms = {
                 name: jnp.where(found[name] & alive, jnp.minimum(time, t), time)
                 for name, time in alarms.items()
@@ -190,58 +317,14 @@ def blocks(run: Run, start, first, t0, dt, n_saves: int, count=None, reverse: bo
         spent = run.integrator.counting(inner, inner_new)  # also in the step that failed
         inner = jax.tree.map(lambda a, b: jnp.where(alive, a, b), spent, inner)
         new, inner = pick((new, inner_new), (state, inner))
-        return Carry(new, memory, held, inner, alarms, watch, (code, failure)), None
+        return Carry(new, memory, held, inner, alarms, watch, (code, failure)), begun
 
-    def block(carry, j):
-        j = first + j
-        if run.save_every == 1:
-            carry, _ = step(carry, j)
-        else:
-            indices = j * run.save_every + jnp.arange(run.save_every)
-            carry, _ = jax.lax.scan(step, carry, indices)
-        return carry, keep(carry)
-
-    def keep(carry: Carry):
-        return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
-
-    steps = n_saves * run.save_every
-    one_loop = run.save_every > 1 and fits_flat(keep, start, steps, run.adjoint)
-    later = lambda carry, i: step(carry, first * run.save_every + i)
-    if reverse:
-        end, stored = flat(later, keep, start, n_saves, run.save_every, count)
-    elif count is not None:
-        end, stored = counted(block, start, n_saves, count)
-    elif one_loop:
-        end, stored = flat(later, keep, start, n_saves, run.save_every, adjoint=run.adjoint)
-    else:
-        end, stored = loop(block, start, n_saves, run.adjoint)
-    prepend = lambda first, rest: jnp.concatenate([jnp.asarray(first)[None], rest])
-    states, memories, helds, records = jax.tree.map(prepend, keep(start), stored)
-    k = first + jnp.arange(n_saves + 1)
-    t = t0 + k * (run.save_every * dt)
-
-    def inputs(k, t, state, memory, held):
-        u = run.control(t, state, memory)[0]
-        return u if run.hold <= 1 else jnp.where(k * run.save_every % run.hold == 0, u, held[0])
-
-    rows = None if count is None else count + 1
-    u = each(inputs, k, t, states, memories, helds, count=rows, reverse=reverse)
-    status = end.status
-    if run.hold == 0 and run.controller.may_fail:
-        status = _judge_controller(run, dt, end.state, status)
-    trajectory, last, status = stored_trajectory(
-        run, unprepared, t, states, u, records, end.alarms, status, rows, reverse
-    )
-    events = run.integrator.events(end.inner)
-    statistics = run.integrator.statistics(end.inner)
-    found = lambda x: (x.events, x.statistics)
-    trajectory = eqx.tree_at(found, trajectory, (events, statistics), is_leaf=_is_unset)
-    return trajectory, end._replace(state=last, status=status)
+    return step
 
 
-def _judge_controller(run: Run, dt, last: State, status):
+def failed_controller(run: Run, dt, last: State, status):
     """Whether a controller that is evaluated in every stage explains a step without solution: its
-    code at the last good state, and half a step and a step on."""
+    code at the `last` good state, and half a step and a step on; good where it does not."""
     code, failure = status
     retract = run.dynamics.system.retract
 
@@ -250,11 +333,10 @@ def _judge_controller(run: Run, dt, last: State, status):
         # a loop: controllers may take long to compile
         shares = jnp.asarray([0.0, 0.5, 1.0], last.q.dtype)
         codes = jax.lax.map(lambda share: run.control(*at(share * dt), ())[2], shares)
-        return first_code(*codes, code)
+        return first_code(*codes)
 
-    without = Code.NONFINITE_STATE, Code.NEWTON_NOT_CONVERGED, Code.ACCURACY_NOT_REACHED
-    unsolved = jnp.any(code == jnp.asarray(without, jnp.int32))
-    return jax.lax.cond(unsolved, look, lambda: code.astype(jnp.int32)), failure
+    unsolved = jnp.any(code == jnp.asarray(UNSOLVED, jnp.int32))
+    return jax.lax.cond(unsolved, look, lambda: jnp.int32(GOOD))
 
 
 _is_unset = lambda x: x is None or (isinstance(x, dict) and not x)

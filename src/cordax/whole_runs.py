@@ -48,7 +48,7 @@ def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
     states = State(q[row], v[row])
     inputs = jax.vmap(lambda t, s: run.controller(t, s, ())[0])(t, states)
     trajectory, last, (code, failure) = stored_trajectory(
-        run, unprepared, t, states, inputs, (), {}, (code, failure)
+        run, unprepared, t, states, inputs, None, (), {}, (code, failure)
     )
     # Where diffrax gave up, states are missing; its reason says more than that they are.
     ended = RESULTS.promote(result)

@@ -199,6 +199,8 @@ def test_rigid_cables_hold_a_bob():
 def test_bad_cables_are_named():
     with pytest.raises(ValueError, match="guides: got 1, expected two or more"):
         parts.RigidCable([parts.Eyelet()], 1.0)
+    with pytest.raises(ValueError, match=r"friction: got 0.3, expected none: .*use CableSet"):
+        parts.RigidCable([parts.Eyelet(), parts.Eyelet("a")], 1.0, friction=0.3)
     swivel = parts.SwivelPulley("world", (0, 0, 0), 0.1)
     with pytest.raises(ValueError, match="got Pulley, expected an Eyelet next to a SwivelPulley"):
         parts.Route((parts.Eyelet(), swivel, parts.Pulley("world", (1, 0, 0), 0.1)))

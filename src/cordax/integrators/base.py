@@ -14,12 +14,14 @@ from ..mechanics import State
 
 class Step(NamedTuple):
     """What a step returns: the new state, what the next step needs, how it ended (a `Code`, 0:
-    well), and the multipliers at its start, shape (m,), where the method computes them anyway."""
+    well), and what of its start the method computes anyway: multipliers, shape (m,), and inputs,
+    shape (n_u,)."""
 
     state: State
     carry: Any
     code: Int[Array, ""] | int = GOOD
     multipliers: Float[Array, " m"] | None = None
+    inputs: Float[Array, " n_u"] | None = None
 
 
 class Integrator(eqx.Module):
@@ -38,6 +40,9 @@ class Integrator(eqx.Module):
     needs_separable: ClassVar[bool] = False
     #: whether a step needs nothing but the state: `init` returns ()
     self_starting: ClassVar[bool] = True
+    #: whether a step begins with `dynamics.accelerate` at its start, and returns the multipliers
+    #: and inputs of that
+    begins_at_start: ClassVar[bool] = False
     #: whether each step may be of another size: what is carried does not belong to one size
     new_steps: ClassVar[bool] = True
     #: whether undamped vibrations that the step does not resolve gain energy in nonlinear motions

@@ -11,12 +11,15 @@ class ExplicitEuler(Integrator):
 
     order = 1
     explicit = True
+    begins_at_start = True
     oscillator_limit = 0.0
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v
-        a, multipliers = dynamics.accelerate(t, q, v, u(t, q, v))
-        return Step(State(dynamics.retract(q, dt * v), v + dt * a), carry, GOOD, multipliers)
+        inputs = u(t, q, v)
+        a, multipliers = dynamics.accelerate(t, q, v, inputs)
+        new = State(dynamics.retract(q, dt * v), v + dt * a)
+        return Step(new, carry, GOOD, multipliers, inputs)
 
     def growth(self, eigenvalue_dt):
         return abs(1 + eigenvalue_dt)

@@ -19,6 +19,7 @@ class RK4(Integrator):
 
     order = 4
     explicit = True
+    begins_at_start = True
     oscillator_limit = 2.8284271247461903
 
     def step(self, dynamics, t, dt, state, u, carry):
@@ -29,15 +30,17 @@ class RK4(Integrator):
             (dq, dv), (sum_q, sum_v) = carry
             node, weight = coefficients
             time, at_q, at_v = t + node * dt, q + node * dt * dq, v + node * dt * dv
-            a, multipliers = dynamics.accelerate(time, at_q, at_v, u(time, at_q, at_v))
+            inputs = u(time, at_q, at_v)
+            a, multipliers = dynamics.accelerate(time, at_q, at_v, inputs)
             slope = materialise((dynamics.rate(at_q, at_v), a))
-            return (slope, (sum_q + weight * slope[0], sum_v + weight * slope[1])), multipliers
+            sums = sum_q + weight * slope[0], sum_v + weight * slope[1]
+            return (slope, sums), (multipliers, inputs)
 
         zeros = (jnp.zeros_like(q), jnp.zeros_like(v))
         tableau = jnp.asarray(_NODES, q.dtype), jnp.asarray(_WEIGHTS, q.dtype)
-        (_, (dq, dv)), multipliers = lax.scan(stage, (zeros, zeros), tableau)
+        (_, (dq, dv)), (multipliers, inputs) = lax.scan(stage, (zeros, zeros), tableau)
         new = State(dynamics.normalise(q + dt * dq), v + dt * dv)
-        return Step(new, carry, GOOD, multipliers[0])
+        return Step(new, carry, GOOD, multipliers[0], inputs[0])
 
     def growth(self, eigenvalue_dt):
         z = eigenvalue_dt

@@ -19,6 +19,7 @@ class Zhai(Integrator):
 
     order = 2
     explicit = True
+    begins_at_start = True
     new_steps = False
     self_starting = False
     oscillator_limit = 2.0
@@ -29,10 +30,11 @@ class Zhai(Integrator):
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v, before = state.q, state.v, carry
-        a, multipliers = dynamics.accelerate(t, q, v, u(t, q, v))
+        inputs = u(t, q, v)
+        a, multipliers = dynamics.accelerate(t, q, v, inputs)
         dq = dt * v + dt * dt * (a - 0.5 * before)
         new = State(dynamics.retract(q, dq), v + dt * (1.5 * a - 0.5 * before))
-        return Step(new, a, GOOD, multipliers)
+        return Step(new, a, GOOD, multipliers, inputs)
 
     def growth(self, eigenvalue_dt):
         # One step of (q, v, a_before) on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair

@@ -29,13 +29,20 @@ class RigidCable(Loop):
     """An inextensible cable over `guides`: its length on the way is what its drive gives it,
     `rest` [m] (a number or a `Reference`) plus `radius` (w,) [m] times the coordinates of
     `windings`, drums that pay out with positive angles. The multiplier is its tension [N], negative
-    where it would have to push."""
+    where it would have to push. Its segments share it: for capstan friction use a `CableSet`."""
 
     guides: tuple[Guide, ...] = eqx.field(converter=tuple)
     rest: Reference = eqx.field(converter=as_reference)
     windings: tuple[str, ...] = eqx.field(static=True, converter=as_names, default=())
     radius: Float[Array, " w"] = float_field(default=())
     one_sided = True
+
+    def __new__(cls, *parts, **options):
+        # with friction the force on a guide depends on the speed that the force decides: there may
+        # be two answers, or none
+        words = "none: a rigid cable has one tension; use CableSet(friction=...), stiff but elastic"
+        require("friction" not in options, "friction", options.get("friction"), words)
+        return super().__new__(cls)
 
     def __check_init__(self):
         require_shape("radius", self.radius, (len(self.windings),))
