@@ -17,6 +17,7 @@ from ..math.shield import close, frozen, shield
 from ..mechanics import State
 from ..mechanics.linearisation import bare
 from .base import Integrator, Step
+from .parts import repeat
 
 #: by how much a step may shrink or grow at once, and how far below the allowed error it aims
 _SHRINK, _GROW, _AIM = 0.2, 4.0, 0.9
@@ -24,6 +25,8 @@ _SHRINK, _GROW, _AIM = 0.2, 4.0, 0.9
 _UNSOLVED = 0.25
 #: parts shorter than this share of a step end it: nothing is gained by smaller ones
 _LEAST = 1e-12
+#: by how much a part may be longer than wanted rather than that there is one more
+_ROUND = 1e-6
 
 
 class _Way(NamedTuple):
@@ -46,16 +49,18 @@ class Adaptive(Integrator):
 
     Each part is taken once whole and once in two halves. The difference tells the error of the
     halves, which must stay below `accuracy` (1 + |x|) in every coordinate and velocity; the halves
-    are kept. A part whose error is larger, or that has no solution, is repeated smaller. A step is
-    cut into at most `tries` parts, refused ones included, and none shorter than 1e-12 of it; then
-    the run ends with `accuracy_not_reached`, or with the code of a controller that explains it. The
-    lengths of the parts carry no derivatives.
+    are kept. A part whose error is larger, or that has no solution, is repeated smaller. What is
+    left of a step is cut evenly: a third fewer parts are refused than if its end got the rest. A
+    step is cut into at most `tries` parts, refused ones included, and none shorter than 1e-12 of
+    it; then the run ends with `accuracy_not_reached`, or with the code of a controller that
+    explains it. The lengths of the parts carry no derivatives.
 
     Implicit methods go on over vibrations that they do not resolve, so of an error e of velocities
-    only `(M - dt D - dt^2 K)^-1 M e` counts, dt being the whole step: motions slower than it in
-    full, vibrations of omega dt >> 1 hardly. What those displace, e / omega, counts in the
-    coordinates. A metal wire whose axial waves have 0.1 m/s and a micrometre would else have parts
-    of microseconds at any accuracy below 0.1. Explicit methods must resolve everything anyway.
+    only `(M - h D - h^2 K)^-1 M e` counts, h = dt / (2 pi) with the whole step dt: motions slower
+    than it in full, vibrations whose period is a step by half, and those that no stored instant
+    could show hardly. What these displace, e / omega, counts in the coordinates. A metal wire whose
+    axial waves have 0.1 m/s and a micrometre would else have parts of microseconds at any accuracy
+    below 0.1. Explicit methods must resolve everything anyway.
 
     `simulate(..., accuracy=...)` makes one. `reverse`: whether reverse mode must be possible; the
     parts are then computed a second time in the backward pass."""
@@ -98,13 +103,15 @@ class Adaptive(Integrator):
     def _sieve(self, dynamics, t, dt, state, u):
         """What takes vibrations that are fast for the whole step out of an error of velocities.
 
-        That of the whole step, not of a part: a measure that let more pass as parts become shorter
-        would have parts shrink until they resolve the fastest wave of a wire."""
+        For the whole step, not for a part: a measure that let more pass as parts become shorter
+        would have parts shrink until they resolve the fastest wave of a wire. Not for longer times
+        than its period either: ropes that snap have waves of a few steps that matter."""
         if self.inner.explicit:
             return None
         dynamics, t, dt, now, u = frozen((dynamics, t, dt, state, u))
         inputs = u(t, now.q, now.v)
-        return bare(dynamics.linearise(t, now.q, now.v, inputs).implicit_solver(dt))
+        motion = dynamics.linearise(t, now.q, now.v, inputs)
+        return bare(motion.implicit_solver(dt / (2.0 * math.pi)))
 
     def _go(self, dynamics, t, dt, state, u, carry, sieve) -> _Way:
         inner, h, taken, refused, work = carry
@@ -113,12 +120,11 @@ class Adaptive(Integrator):
         going = lambda way: (way.left > 0) & (way.h > _LEAST * dt)
         if not self.reverse:
             return lax.while_loop(lambda way: going(way) & (way.tries < self.tries), go, way)
-        for _ in range(3):
-            go = _while(going, go, math.ceil(self.tries ** (1 / 3)))
-        return go(way)
+        return repeat(going, go, self.tries)(way)
 
     def _part(self, dynamics, dt, u, way: _Way, sieve) -> _Way:
-        h = lax.stop_gradient(jnp.minimum(way.h, way.left))
+        parts = jnp.maximum(jnp.ceil((1.0 - _ROUND) * way.left / way.h), 1.0)
+        h = lax.stop_gradient(way.left / parts)
         given = self.inner, dynamics, way.t, way.state, u, way.inner
         (method, dynamics, t, state, u, inner), token = shield(given)
 
@@ -146,7 +152,7 @@ class Adaptive(Integrator):
         factor = _AIM * jnp.maximum(jnp.where(solved, error, 1.0), 1e-12) ** power
         next_h = h * jnp.where(solved, jnp.clip(factor, _SHRINK, _GROW), _UNSOLVED)
         # a part that ended with the step says nothing against longer ones
-        next_h = jnp.where(ok & (h < way.h), jnp.maximum(next_h, way.h), next_h)
+        next_h = jnp.where(ok & (parts == 1.0), jnp.maximum(next_h, way.h), next_h)
         state, inner = pick((new, carry), (way.state, way.inner))
         return _Way(
             jnp.where(ok, way.t + h, way.t),
@@ -185,9 +191,3 @@ class Adaptive(Integrator):
 
     def statistics(self, carry):
         return {"steps": carry[2], "refused": carry[3], **carry[4]}
-
-
-def _while(going, go, times: int):
-    """`go` repeated while `going`, at most `times`."""
-    once = lambda way, _: (lax.cond(going(way), go, lambda way: way, way), None)
-    return lambda way: lax.scan(once, way, length=times)[0]

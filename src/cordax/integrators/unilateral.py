@@ -1,6 +1,5 @@
 """Cables that can go slack: one-sided constraints let go, and catch with an impulse."""
 
-import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -20,6 +19,7 @@ from ..mechanics import State
 from ..mechanics.saddle import row_weights
 from .base import Integrator, Step
 from .events import Events
+from .parts import repeat
 from .rk4 import RK4
 
 
@@ -119,12 +119,9 @@ class Unilateral(Integrator):
 
     def step(self, dynamics, t, dt, state, u, carry):
         # Each pass tries what is left of the step, or lands on the event that a try ran past. All
-        # passes share one copy of the dynamics, which is most of what there is to compile. Loops in
-        # loops, because most steps take one pass and skipping the others costs time too.
-        side = math.ceil((2 * self.pieces - 1) ** (1 / 3))
-        go = lambda now: self._pass(dynamics, u, dt, now)
-        for _ in range(3):
-            go = _while_left(go, side)
+        # passes share one copy of the dynamics, which is most of what there is to compile.
+        one = lambda now: self._pass(dynamics, u, dt, now)
+        go = repeat(lambda now: now.left > 0, one, 2 * self.pieces - 1, again=True)
         nothing = jnp.zeros(carry.active.shape, bool)
         end = go(_Piece(t, dt, state, carry, nothing, _nowhere(state), jnp.asarray(0)))
         return Step(end.state, end.carry)
@@ -305,14 +302,6 @@ def _overdue(dynamics: Dynamics, t, state, u, active):
 def _wrong(dynamics: Dynamics, overdue, active):
     one_sided = jnp.asarray(dynamics.system.one_sided)
     return one_sided & (overdue > jnp.where(active > 0, _PUSH, _CLOSED))
-
-
-def _while_left(go, times: int):
-    """`go` repeated while something is left of the step, at most `times`. Reverse mode computes it
-    again: stored for all passes that a step may take, it is nine times slower."""
-    again = jax.checkpoint(go, prevent_cse=False)
-    once = lambda now, _: (lax.cond(now.left > 0, again, lambda now: now, now), None)
-    return lambda now: lax.scan(once, now, length=times)[0]
 
 
 def _worst(due, overdue):
