@@ -28,6 +28,9 @@ _OWN_CACHE = "CORDAX_TEST_CACHE" not in os.environ
 if _OWN_CACHE:
     os.environ["CORDAX_TEST_CACHE"] = tempfile.mkdtemp(prefix="cordax-tests-")
 
+# programs are traced by every process: tests put other functions in place of the library's
+os.environ["CORDAX_PROGRAMS"] = "0"
+
 import jax  # noqa: E402
 import pytest  # noqa: E402
 

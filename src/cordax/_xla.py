@@ -81,20 +81,32 @@ def unhoisted_loops(text: str | None) -> int:
     return text.count(" while(") - text.count("xla_cpu_small_call")
 
 
+_programs: Path | None = None
+
+
+def programs_folder() -> Path | None:
+    """Where programs are kept, see `cordax._programs`; None if they are not."""
+    return _programs
+
+
 def enable_cache(folder: str | Path | None = None) -> Path:
     """Keep compiled functions on disk, so that a second process starts without compiling.
 
     **Arguments:** `folder`: where; the default is `cordax` in the user's cache folder
-    (`XDG_CACHE_HOME` or `~/.cache`). Returns the folder.
+    (`XDG_CACHE_HOME` or `~/.cache`); one that nobody else writes to, since what is in it is run.
+    Returns the folder. Machines, methods and controllers of cordax are not traced again either,
+    unless the environment has `CORDAX_PROGRAMS=0`.
     """
     import jax
 
+    global _programs
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(folder) if folder is not None else Path(base) / "cordax"
     path.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.005)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    _programs = path / "programs" if os.environ.get("CORDAX_PROGRAMS", "1") != "0" else None
     return path
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from ._checks import known_values, require, require_finite, require_instance, require_shape
 from ._precision import as_float_array
+from ._programs import kept_filter_jit
 from ._recheck import recheck
 from .mechanics import State, System
 from .mechanics.constraints import position_on_constraints, velocity_on_constraints
@@ -39,7 +39,7 @@ def consistent(system: System, state: State | None = None, *, t: float = 0.0) ->
     return moved
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _project(system: System, state: State, t) -> State:
     q = position_on_constraints(system, t, state.q, 12)
     return State(q, velocity_on_constraints(system, t, q, state.v)[0])
@@ -69,7 +69,7 @@ def look(system: System, state: State, t, one_sided: bool) -> Look:
     return Look(valid, inward, jnp.where(taut, opening, 0.0))
 
 
-look_compiled = eqx.filter_jit(look)
+look_compiled = kept_filter_jit(look)
 
 
 def check_start(system: System, state: State, t, found: Look, *, joined: bool = False) -> None:

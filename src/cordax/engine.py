@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from ._programs import kept_jit
 from ._results import GOOD, result_of
 from .consistency import check_start, look, look_compiled
 from .stored import pieces_together
@@ -140,6 +141,11 @@ class Static:
     def __eq__(self, other):
         return self is other or (isinstance(other, Static) and self.key == other.key)
 
+    def described(self) -> tuple:
+        """What a program that is kept depends on."""
+        arrays = range(1 + max(self.key[1], default=0))
+        return self.put(arrays), self.key[3:]
+
     def put(self, arrays):
         """The tree with its arrays."""
         structure, which, others, *_ = self.key
@@ -186,7 +192,7 @@ def _split_known(run: Run) -> tuple[Static, list]:
 
 
 # `jax.jit` on the bare arrays of a run: calling `eqx.filter_jit` takes as long as many a run.
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(kept_jit, static=(0,))
 def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
     run = static.run(arrays)
     carry = start(run, state, memory, status, t0, dt)
@@ -195,7 +201,7 @@ def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
     return carry, look(run.dynamics.system, state, t0, run.integrator.lets_go)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(kept_jit, static=(0, 1))
 def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt, count):
     def piece(run, carry, first, t0, dt, count):
         how = {"reverse": static.reverse, "explained": static.traced}
@@ -208,12 +214,12 @@ def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt
     return piece(run, carry, first, t0, dt, count)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(kept_jit, static=(0,))
 def _compiled_explanation(static: Static, arrays, dt, last, status):
     return failed_controller(static.run(arrays).prepared(), dt, last, status)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(kept_jit, static=(0, 1))
 def _compiled_whole(static: Static, n_saves: int, arrays, state, memory, status, t0, dt):
     """One phase from `state`; `status` is how the phases before it ended, a code and a time.
     Returns the trajectory with its start, and the last state, memory and status."""

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from . import _trajectory_file as files
 from ._checks import require
+from ._programs import kept_filter_jit
 from ._results import RESULTS
 from .integrators.events import Events
 from .mechanics import State, System
@@ -324,6 +325,6 @@ def _code_of(value) -> RESULTS:
     return eqx.tree_at(place, RESULTS.successful, jax.numpy.asarray(value, dtype=np.int32))
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _energies(system: System, t, q, v):
     return jax.vmap(system.energies)(t, q, v)

@@ -10,6 +10,8 @@ import pytest
 
 from cordax.cli import main
 
+#: as a user has it
+OWN = {"JAX_PLATFORMS": "cpu", "CORDAX_PROGRAMS": "1"}
 PENDULUM = """
 kind = "pendulum"
 length = 0.5
@@ -41,7 +43,7 @@ def cordax(folder, *words):
         capture_output=True,
         text=True,
         timeout=300,
-        env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "JAX_PLATFORMS": "cpu"},
+        env=os.environ | OWN | {"XDG_CACHE_HOME": str(folder / "cache")},
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -83,7 +85,15 @@ BAD = {
         ["optimise", "pendulum.toml", "--change", "length", "--minimise", "angle", "--overwrite"],
         "measure: got 'angle', expected 'KIND NAME'",
     ),
+    "reproduce into a file": (
+        ["reproduce", "neck", "--output", "swing.csv"],
+        "swing.csv is a file",
+    ),
+    "run into a file": (["run", "pendulum.toml", "--output", "swing.csv"], "swing.csv is a file"),
+    "film that stands": (["run", "pendulum.toml", "--speed", "0"], "speed: got 0.0"),
     "view": (["view", "none.npz"], "none.npz"),
+    "view at no port": (["view", "pendulum.toml", "--port", "-5"], "port: got -5"),
+    "no file": (["run", "none.toml"], "none.toml: No such file"),
     "bench": (["bench", "pendulum.toml", "--repeat", "0"], "repeat: got 0"),
     "doctor": (["doctor", "--loud"], "--loud"),
 }
@@ -97,6 +107,20 @@ def test_good_input(name, folder):
     assert said in out
     if "--json" in words:
         json.loads(out)
+
+
+def test_a_paper_is_reproduced(folder):
+    """Takes longer than all others together."""
+    words = ["reproduce", "neck", "--output", "studied", "--json"]
+    code, out, err = cordax(folder, *words)
+    assert code == 0, err
+    study = json.loads(out)
+    assert {"reproduces", "cannot be judged"} <= {claim["verdict"] for claim in study["claims"]}
+    assert study["files"] and all(
+        (folder / name).stat().st_size > 10_000 for name in study["files"]
+    )
+    code, out, err = cordax(folder, *words)
+    assert code == 2 and "exist already" in err
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import cordax
+from cordax import _fingerprint as fingerprint
 from cordax import sweeps
-from cordax.sweeps import Measure, Sweep, fingerprint, grid, latin_hypercube
+from cordax.sweeps import Measure, Sweep, grid, latin_hypercube
 from cordax.sweeps import shards as files
 from cordax.sweeps.variations import variation
 from cordax.systems import Oscillator

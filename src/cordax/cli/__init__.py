@@ -112,7 +112,12 @@ def _call(name: str, rest: list[str]) -> int:
     except SimulationError as error:
         print(f"cordax: {error}", file=sys.stderr)
         return 1
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        known = error.filename is not None and error.strerror is not None
+        text = f"{error.filename}: {error.strerror}" if known else str(error)
+        print(f"cordax: {text}", file=sys.stderr)
+        return 2
+    except ValueError as error:
         print(f"cordax: {error}", file=sys.stderr)
         return 2
     return code or 0

@@ -10,6 +10,8 @@ from .._checks import require
 def claim(files: Iterable[Path], overwrite: bool) -> None:
     """Refuse to replace files unless `overwrite`, and films nothing here can write."""
     files = list(files)
+    for folder in {path.parent for path in files}:
+        require_folder(folder)
     films = [path for path in files if path.suffix == ".mp4"]
     if films:
         require(
@@ -25,6 +27,14 @@ def claim(files: Iterable[Path], overwrite: bool) -> None:
             f"{there[0]}{more} exist already: choose another folder with --output, or replace "
             "files with --overwrite"
         )
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a file where a folder is to be."""
+    files = [x for x in (path, *path.parents) if x.exists() and not x.is_dir()]
+    require(
+        not files, "output", f"{path}, where {''.join(map(str, files[:1]))} is a file", "a folder"
+    )
 
 
 def run_files(stem: Path, figure: bool, film: str, npz: bool, csv: bool = False) -> list[Path]:

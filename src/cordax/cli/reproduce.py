@@ -11,7 +11,7 @@ from .. import __version__
 from .._checks import require_known
 from ..reproduce.page import PAPERS, Done, write_report
 from .doctor import facts
-from .outputs import claim
+from .outputs import claim, require_folder
 
 #: not the folder of `cordax run`: its files have similar names
 OUTPUT = Path("outputs/reproduce")
@@ -166,6 +166,7 @@ def _reproduce(
     name: str, output: Path, figures: bool, json: bool, overwrite: bool, **options
 ) -> int:
     if figures:
+        require_folder(output)
         claim(_figures_of(name, output), overwrite)
     done, data = _study(name, output, figures, **options)
     if json:

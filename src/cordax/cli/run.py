@@ -1,12 +1,14 @@
 """`cordax run`: one simulation of any machine, its summary and its files."""
 
 import json as json_module
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 from tyro.conf import Positional, UseAppendAction
 
+from .._checks import require
 from .._xla import compiles_quickly
 from ..experiment import Experiment
 from ..integrators import BY_NAME
@@ -76,6 +78,7 @@ def run(
             for runs of a minute and more.
     """
     del optimised  # heeded before JAX starts, by `main`
+    require(0 < speed < math.inf, "speed", speed, "a finite number > 0")
     stem = output / Path(machine).stem.replace("-", "_")
     claim(run_files(stem, figure, film, npz, csv), overwrite)
     with filming(film) as filmed:

@@ -10,6 +10,8 @@ from .._checks import require
 from ..trajectory import Trajectory
 from .machines import experiment_of
 
+MOST_PORTS = 65535
+
 
 def view(
     what: Annotated[str, tyro.conf.Positional],
@@ -34,6 +36,7 @@ def view(
         port: of the page, at localhost; 0 takes one that is free.
         browser: open the page.
     """
+    require(0 <= port <= MOST_PORTS, "port", port, f"a number from 0 to {MOST_PORTS}")
     try:
         from ..viewer import view as show
     except ImportError as error:

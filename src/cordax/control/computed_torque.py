@@ -11,6 +11,7 @@ from .._checks import require, require_known, require_positive, require_shape
 from .._fields import part_field, setting_field
 from .._moved import renamed
 from .._precision import float_field
+from .._programs import kept_filter_jit
 from .._results import Code, code_unless
 from ..math.linalg import matvec
 from ..mechanics import Controller, State
@@ -106,7 +107,7 @@ class ComputedTorque(Controller):
         error, error_rate = desired - alpha, desired_rate - rate
         return desired_acceleration + self.K_d * error_rate + self.K_p * error, desired_rate
 
-    @eqx.filter_jit  # some hundred small operations, each of which would be dispatched by itself
+    @kept_filter_jit  # some hundred small operations, each of which would be dispatched by itself
     def start(self) -> State:
         """On the reference at t = 0, elastic tendons stretched by the tensions that hold the
         posture."""

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from .._checks import known_values, require, require_positive
 from .._moved import renamed
 from .._precision import float_field
+from .._programs import kept_filter_jit
 from .._results import Code, code_unless
 from ..formulations import Reduced, reduce
 from ..math.linalg import gram, matmul, matvec
@@ -59,7 +60,7 @@ class CableStructure(Protocol):
     def input_matrix(self, t, q, v) -> Array: ...
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _strain(machine: CableStructure, state: State):
     return machine.cable_terms(jnp.zeros(()), state.q, state.v).strain
 

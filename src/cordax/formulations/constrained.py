@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._programs import kept_filter_jit
 from ..math.materialise import materialise
 from ..mechanics import DenseLinearisation, State
 from ..mechanics.constraints import constraint_jacobian, velocity_on_constraints
@@ -34,7 +34,7 @@ class Constrained(Formulation):
         J, a0 = materialise(jax.jacfwd(a, has_aux=True)(jnp.zeros(2 * n, v.dtype)))
         return DenseLinearisation(M=jnp.eye(n, dtype=v.dtype), f=a0, K=J[:, :n], D=J[:, n:])
 
-    @eqx.filter_jit  # called between runs: one program instead of hundreds of small ones
+    @kept_filter_jit  # called between runs: one program instead of hundreds of small ones
     def enter(self, system, t, state):
         if system.n_constraints == 0:
             return state

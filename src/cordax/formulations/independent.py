@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -10,6 +9,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require
 from .._fields import count_field, names_field
+from .._programs import kept_filter_jit
 from .._results import Code, code_unless
 from ..math.linalg import matvec, solve
 from ..math.materialise import materialise
@@ -126,6 +126,6 @@ class IndependentCoordinates(Constrained):
         found = finite(closed) | ~finite(state)
         return closed, code_unless(found, Code.SINGULAR_CONSTRAINTS)
 
-    @eqx.filter_jit  # called between runs
+    @kept_filter_jit  # called between runs
     def enter(self, system, t, state):
         return State(*self.closed(system, t, state.q, state.v))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from .._checks import require, require_known, require_shape
+from .._programs import kept_filter_jit
 from ..mechanics import Scene, System
 from ..trajectory import Trajectory
 from .style import (
@@ -178,7 +178,7 @@ def _geometries(system: System, t: np.ndarray, q: np.ndarray) -> Scene:
     return jax.tree.map(lambda *x: np.concatenate(x)[: len(t)], *blocks)
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _block(system: System, t, q) -> Scene:
     return jax.vmap(system.geometry)(t, q)
 

@@ -22,6 +22,7 @@ from .._checks import (
 )
 from .._compiled_errors import raise_compiled
 from .._precision import as_float_array
+from .._programs import kept_filter_jit
 from .._recheck import recheck
 from ..consistency import POSITION_TOLERANCE
 from ..mechanics import State, System
@@ -172,7 +173,7 @@ def _at_rest(system: System, u, q, t, tolerance, max_steps: int, stable: bool) -
 # Compiling takes far longer than running: without LLVM's optimisation a rod compiles in half the
 # time and runs as fast. Options are for programs of their own only, not for parts of others.
 _LIGHT: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
-_at_once = eqx.filter_jit(_at_rest, **_LIGHT)
+_at_once = kept_filter_jit(_at_rest, **_LIGHT)
 _inside = eqx.filter_jit(_at_rest)
 
 

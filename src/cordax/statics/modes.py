@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +9,7 @@ from jaxtyping import Array, Float
 
 from .._checks import require, require_instance, require_number
 from .._precision import as_float_array
+from .._programs import kept_filter_jit
 from .._recheck import recheck
 from ..mechanics import State, System, as_controller
 from ..mechanics.constraints import constraint_force
@@ -97,7 +97,7 @@ def _allowed_directions(J) -> np.ndarray:
     return directions[np.sum(sizes > 1e-9 * sizes[0]) :].T
 
 
-@eqx.filter_jit  # one compilation for all states of a machine
+@kept_filter_jit  # one compilation for all states of a machine
 def _linear_equations(system: System, state: State, controller, t, held: bool):
     """M, K, D and Phi_q about a state; K with the stiffness of the constraint forces that balance
     it."""

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .. import _fingerprint as fingerprint
 from .._checks import require, require_instance, require_whole
 from .._precision import enable_x64
 from .._results import RESULTS
@@ -18,7 +19,7 @@ from ..batch import simulate_batch
 from ..experiment import Experiment
 from ..parameters import Vary, varied
 from ..recording import observe
-from . import fingerprint, shards
+from . import shards
 from .measures import as_measures, name_of, sums
 from .result import Sweep, together
 from .variations import checked

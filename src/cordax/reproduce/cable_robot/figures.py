@@ -59,6 +59,7 @@ def _push(study: Study):
     axes[0, 0].set_title("displacement")
     axes[0, 1].set_title("distance from Model 2 [mm]")
     axes[0, 0].legend(loc="upper right", ncols=3)
+    axes[0, 0].set_ylim(_room(axes[0, 0], 0.25))
     for one in axes[-1]:
         one.set_xlabel("time [s]")
     figure.suptitle("A plate hung from four exits, pushed at 0.51 s")

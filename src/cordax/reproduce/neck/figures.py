@@ -52,9 +52,7 @@ def _angles(study: Study):
     for one, n in zip(axes[0], JOINTS, strict=True):
         run = study.runs[n, "elastic", "implicit"]
         _curves(one, run.t, "alpha", run.alpha, run.desired)
-        one.legend(loc="upper right", ncols=2)
         one.set(title=f"{n} joints", xlabel="time [s]")
-    axes[0, 0].set_ylim(_room(axes[0, 0], 0.4))
     axes[0, 0].set_ylabel("joint angle [rad]")
     figure.suptitle("Elastic tendons, implicit scheme, 2 ms")
     return figure
@@ -70,8 +68,6 @@ def _tendons(study: Study):
             _curves(axes[row, column], run.t, "tendon", values)
         axes[0, column].set_title(f"{n} joints")
         axes[1, column].set_xlabel("time [s]")
-        axes[0, column].legend(loc="upper right", ncols=2)
-    axes[0, 0].set_ylim(_room(axes[0, 0], 0.35))
     axes[0, 0].set_ylabel("elongation [mm]")
     axes[1, 0].set_ylabel("tension [N]")
     figure.suptitle("Elastic tendons, implicit scheme, 2 ms")
@@ -91,8 +87,6 @@ def _differences(study: Study):
         _curves(axes[1, column], run.t, "alpha", 1e3 * (run.alpha - stiff.alpha))
         axes[0, column].set_title(name)
         axes[1, column].set_xlabel("time [s]")
-    axes[0, 0].legend(loc="upper right", ncols=3)
-    axes[0, 0].set_ylim(_room(axes[0, 0], 0.2))
     axes[0, 0].set_ylabel("tracking error,\nelastic tendons [mrad]")
     axes[1, 0].set_ylabel("elastic minus\nrigid tendons [mrad]")
     figure.suptitle("3 joints")
@@ -103,7 +97,7 @@ def _schemes(study: Study):
     """Error against step, and against computing time, of every scheme."""
     from ...plot.style import COLOURS
 
-    figure, axes = _panels(1, 2, height=4.4)
+    figure, axes = _panels(1, 2, height=4.4, shared=True)
     for name, found in study.convergence.items():
         colour, marker = _SCHEME_STYLE[name]
         good = np.isfinite(found.error)
@@ -159,7 +153,7 @@ def _limits(study: Study):
     return figure
 
 
-def _panels(rows: int, columns: int, height: float = 3.0):
+def _panels(rows: int, columns: int, height: float = 3.0, shared: bool = False):
     import matplotlib.pyplot as plt
 
     return plt.subplots(
@@ -167,23 +161,15 @@ def _panels(rows: int, columns: int, height: float = 3.0):
         columns,
         figsize=(5.0 * columns, 0.6 + height * rows),
         sharex=rows > 1,
-        sharey="row",
+        sharey="row" if shared else False,  # names beside curves fit one scale
         squeeze=False,
         layout="constrained",
     )
 
 
 def _curves(axes, t: np.ndarray, kind: str, values: np.ndarray, desired=None) -> None:
-    """The columns of `values`, and of `desired`, shape (k, n); panels choose their own legend."""
+    """The columns of `values`, and of `desired`, shape (k, n), named beside their ends."""
     from ...plot.lines import draw_curves
 
     named = lambda x: {f"{kind}_{i + 1}": column for i, column in enumerate(x.T)}
     draw_curves(axes, t, named(values), None if desired is None else named(desired))
-    if legend := axes.get_legend():
-        legend.remove()
-
-
-def _room(axes, share: float) -> tuple[float, float]:
-    """Limits with room for a legend at the top."""
-    low, high = axes.get_ylim()
-    return low, high + share * (high - low)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optimistix as optx
 
 from ..._checks import require, require_shape
 from ..._precision import as_float_array
+from ..._programs import kept_filter_jit
 from ...math import rotations
 from ...math.linalg import matmul, matvec
 from ...mechanics import State
@@ -39,7 +39,7 @@ class WinchReference(LengthReference):
         return (super().position(t) - drums.zero_length) / drums.radius
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def lengths(robot, position, rotation, t):
     """Cable lengths (n,) [m] with the platform's origin at a position (3,) and axes (3, 3)."""
     q, _ = robot.platform.coordinates(position, rotation)
@@ -76,7 +76,7 @@ def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e
     return origin + x[:3], axes @ rotations.exponential_matrix(x[3:])
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def structure_matrix(robot, q, t):
     """W (6, n): `W f` is the force [N] and the moment about the centre of mass [N m] that tensions
     f (n,) exert on the platform, in world axes."""
@@ -89,7 +89,7 @@ def structure_matrix(robot, q, t):
     return jnp.concatenate([pull, jnp.cross(b - centre, pull)], axis=1).T
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def static_tensions(robot, q, t):
     """The smallest tensions (n,) [N] that hold the platform at rest, in the least-squares sense."""
     return jnp.linalg.lstsq(structure_matrix(robot, q, t), robot.static_wrench(q))[0]

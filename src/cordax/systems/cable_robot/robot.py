@@ -23,6 +23,7 @@ from ..._checks import (
 )
 from ..._fields import part_field
 from ..._precision import as_float_array, float_field
+from ..._programs import kept_filter_jit
 from ...math.linalg import matmul
 from ...mechanics import State, System
 from ...mechanics.cables import Cables, ElasticCables, RigidCables
@@ -271,7 +272,7 @@ class CableRobot(System):
         )
 
     # --- states
-    @eqx.filter_jit
+    @kept_filter_jit
     def state_at(
         self,
         position=None,

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+
+from ..._programs import kept_filter_jit
 
 #: singular values of the scaled constraint Jacobian below this share of the largest are zero
 RANK_TOLERANCE = 1e-9
@@ -21,20 +22,20 @@ class Mobility(NamedTuple):
     massless: tuple[str, ...]
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _phi_and_jacobian(machine, q):
     terms = machine.constraint_terms(jnp.zeros(()), q, jnp.zeros(machine.n_v, q.dtype))
     return terms.phi, terms.jacobian
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _jacobian_and_mass(machine, q):
     v, u = jnp.zeros(machine.n_v, q.dtype), jnp.zeros(machine.n_u, q.dtype)
     M, _, terms = machine.equations(jnp.zeros(()), q, v, u)
     return terms.jacobian, M
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _moved(machine, q, dq):
     return machine.normalise(machine.retract(q, dq))
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ..._checks import require, require_shape
 from ..._fields import names_field, part_field
 from ..._precision import float_field
+from ..._programs import kept_filter_jit
 from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.elimination import Eliminated, selection
@@ -306,7 +307,7 @@ class Mechanism(System):
         return [e for e in self.elements if isinstance(e, kind)]
 
     # --- where cables have a way
-    @eqx.filter_jit
+    @kept_filter_jit
     def cable_lengths(self, q=None) -> dict[str, Float[Array, " n"]]:
         """Lengths [m] of the ways of elastic cables by the name of their set, at coordinates `q`
         (n_q,), the machine's by default: what their `rest` is measured against."""

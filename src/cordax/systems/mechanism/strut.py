@@ -7,7 +7,6 @@ tangent point on the block's axis), the mass of the block, the azimuth of the fi
 import math
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ from jaxtyping import Array, Float
 
 from ..._checks import require, require_known, require_positive
 from ..._precision import as_float_array
+from ..._programs import kept_filter_jit
 from ...mechanics.state import State
 from .body import Body
 from .elements import JointMotors, JointSprings
@@ -59,7 +59,7 @@ class SingleStrut(Mechanism):
         (law,) = (e for e in self.elements if isinstance(e, WoundCables))
         return law
 
-    @eqx.filter_jit
+    @kept_filter_jit
     def state_at(self, angles=(0.0, 0.0), strain=0.0, rates=(0.0, 0.0), strain_rate=0.0) -> State:
         """The state with strut angles (phi, psi) [rad], strains (n,) or one for all, and their
         rates; blocks, pulleys and cables follow. Valid while the end of the strut stays inside of

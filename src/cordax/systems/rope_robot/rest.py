@@ -5,13 +5,13 @@ size. So each step is one of implicit Euler without velocities, `(M - h^2 K) dq 
 lambda)` on the constraints: short steps go downhill, long ones are Newton's. The step grows while
 what it moves is small."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ..._checks import known_values, require
 from ..._compiled_errors import raise_compiled
+from ..._programs import kept_filter_jit
 
 #: largest change of an angle [rad] or of the platform [m, rad] in one step
 REACH = 0.3
@@ -58,7 +58,7 @@ def settled(robot, t, q, u, max_steps: int):
     return q
 
 
-@eqx.filter_jit
+@kept_filter_jit
 def _settle(robot, t, q, u, max_steps):
     """Configuration at rest near `q`, and what is left of forces, relative to weight and inputs,
     and of constraints [m]."""

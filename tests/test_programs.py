@@ -1,0 +1,123 @@
+"""Programs that outlive the process: found by what they are made from, and by nothing less."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax import _fingerprint, _programs, _xla
+from cordax.consistency import look
+from cordax.systems import Pendulum
+from hung_ball import Ball
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(_xla, "_programs", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Names of what was compiled rather than read."""
+    names = []
+    make = _programs.Kept._make
+
+    def counted(self, *given):
+        names.append(self._function.__name__)
+        return make(self, *given)
+
+    monkeypatch.setattr(_programs.Kept, "_make", counted)
+    return names
+
+
+def looked(machine, angle=0.3):
+    """As a process of its own would: nothing is remembered."""
+    state = cordax.State(jnp.array([angle]), jnp.array([0.1]))
+    return _programs.kept_filter_jit(look)(machine, state, jnp.array(0.0), False)
+
+
+def test_a_program_is_made_once_for_all_numbers(folder, made):
+    first = looked(Pendulum(length=0.5))
+    again = looked(Pendulum(length=0.7), angle=2.0)
+    assert made == ["look"] and len(list(folder.iterdir())) == 1
+    assert type(again) is type(first) and bool(first.valid) and bool(again.valid)
+    expected = look(Pendulum(length=0.7), cordax.State(jnp.array([2.0]), jnp.zeros(1)), 0.0, False)
+    np.testing.assert_array_equal(again.phi, expected.phi)
+
+
+def test_other_structure_source_flags_or_versions_are_another_program(folder, made, monkeypatch):
+    looked(Pendulum())
+    state = cordax.State(jnp.array([0.3]), jnp.array([0.1]))
+    _programs.kept_filter_jit(look)(Pendulum(), state, jnp.array(0.0), True)  # one-sided
+    monkeypatch.setattr(_fingerprint, "code", lambda: "changed")
+    looked(Pendulum())
+    monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"] + " --xla_cpu_enable_fast_math=true")
+    looked(Pendulum())
+    monkeypatch.setattr(_fingerprint, "versions", lambda: "jax=0")
+    looked(Pendulum())
+    assert len(made) == 5 and len(list(folder.iterdir())) == 5
+
+
+def test_a_broken_file_is_made_anew(folder, made):
+    looked(Pendulum())
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    for text in (b"", whole[:1000], whole[:-1] + b"x", bytes(64)):
+        file.write_bytes(text)
+        assert bool(looked(Pendulum()).valid)
+        assert file.read_bytes()[:32] != bytes(32)
+    assert len(made) == 5
+
+
+def test_what_nobody_knows_all_of_is_traced_as_ever(folder, made):
+    """Machines of the user, functions of the user, numbers of a transformation."""
+    ball, hanging = Ball(), cordax.State(jnp.array([0.0, -1.0]), jnp.zeros(2))
+    _programs.kept_filter_jit(look)(ball, hanging, jnp.array(0.0), False)
+    with pytest.raises(_fingerprint.UnknownError):
+        _fingerprint.exactly(lambda t, state: t)
+    through = jax.vmap(lambda angle: looked(Pendulum(), angle).valid)(jnp.array([0.1, 0.2]))
+    assert through.shape == (2,) and made == [] and list(folder.iterdir()) == []
+
+
+def test_a_run_from_disk_is_the_run(folder, made):
+    arguments = {"dt": 0.01, "duration": 0.2}
+    runs = []
+    for _ in range(2):
+        for function in (cordax.engine._compiled_start, cordax.engine._compiled_blocks):
+            function._programs.clear()
+        runs.append(cordax.simulate(Pendulum(), **arguments))
+    assert sorted(made) == ["_compiled_blocks", "_compiled_start"]
+    for field in dataclasses.fields(runs[0]):
+        a, b = (jax.tree.leaves(eqx.filter(getattr(r, field.name), eqx.is_array)) for r in runs)
+        for x, y in zip(a, b, strict=True):
+            np.testing.assert_array_equal(x, y)
+    assert runs[1].succeeded and runs[1].system is not None
+
+
+LAPACK = """
+import sys, cordax
+cordax.enable_x64(); cordax.enable_cache(sys.argv[1])
+import jax.numpy as jnp
+from cordax import _programs
+if sys.argv[2] == "read":
+    def never(*given): raise SystemExit("made anew")
+    _programs.Kept._make = never
+print(_programs.kept_filter_jit(jnp.linalg.eigvalsh)(jnp.array([[2.0, 1.0], [1.0, 2.0]])))
+"""
+
+
+def test_programs_that_call_lapack(tmp_path):
+    """A program that is read finds LAPACK, which JAX looks for only when it lowers one."""
+    for how in ("make", "read"):
+        words = [sys.executable, "-c", LAPACK, str(tmp_path), how]
+        own = os.environ | {"CORDAX_PROGRAMS": "1"}
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=own)
+        assert done.returncode == 0 and "[1. 3.]" in done.stdout, done.stderr
