@@ -87,6 +87,57 @@ def test_functions_on_arrays_say_shapes_or_units(package):
     assert silent == []
 
 
+def _every_docstring():
+    """Of public names and of methods of public classes, once each, by name."""
+    found = {}
+    for package in PACKAGES:
+        for name, thing in public(package).items():
+            found.setdefault(id(thing), (name, _own(thing)))
+            for method, function in vars(thing).items() if inspect.isclass(thing) else ():
+                function = getattr(function, "__func__", function)  # of class methods
+                if not method.startswith("_") and inspect.isfunction(function):
+                    found.setdefault(id(function), (f"{name}.{method}", function.__doc__ or ""))
+    return dict(found.values())
+
+
+EXAMPLES = {
+    name: inspect.cleandoc(text)
+    for name, text in sorted(_every_docstring().items())
+    if "```python" in text
+}
+#: what a newcomer calls first
+FIRST = (
+    "simulate simulate_batch identify optimise sweep equilibrium modes step_limit check_machine "
+    "Experiment Recording Parameter Constraint"
+).split()
+
+
+def test_what_is_called_first_has_an_example():
+    assert [name for name in FIRST if name not in EXAMPLES] == []
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name):
+    for code in re.findall(r"```python\n(.*?)```", EXAMPLES[name], re.DOTALL):
+        exec(compile(code, name, "exec"), {"__name__": name})
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_methods_on_arrays_say_shapes_or_units(package):
+    """In their docstring, in that of what they override, or as shapes in the annotations."""
+    silent = []
+    for name, thing in public(package).items():
+        for method, function in vars(thing).items() if inspect.isclass(thing) else ():
+            if method.startswith("_") or not inspect.isfunction(function):
+                continue
+            notes = [str(x) for x in function.__annotations__.values()]
+            texts = [getattr(vars(base).get(method), "__doc__", "") or "" for base in thing.__mro__]
+            told = " ".join([*notes, *texts])
+            if any(_ARRAYS.search(note) for note in notes) and not _TELLING.search(told):
+                silent.append(f"{name}.{method}")
+    assert silent == []
+
+
 def _own(thing) -> str:
     return (thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__) or ""
 

@@ -53,7 +53,23 @@ def simulate_batch(
 
     Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members
     differ), or what `keep` returns, with that axis. Where JAX has several devices, chunks are
-    spread over them."""
+    spread over them.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    import jax.numpy as jnp
+    from cordax.systems import Pendulum
+
+    lengths = jnp.array([0.8, 0.9, 1.0])
+    swing = lambda length: Pendulum(length=length)
+    runs = cordax.simulate_batch(swing, lengths, dt=0.01, duration=0.5)
+    print(runs.q.shape)  # (3, 51, 1)
+    ```
+    """
     build = same_if_equal(build)  # a lambda is a new function each time
     leaves = jax.tree.leaves(parameters)
     require(

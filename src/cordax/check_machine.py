@@ -22,7 +22,19 @@ def check_machine(
 
     Looks at one state (default: the machine's start) and at random velocities there.
     `conservative`: whether the forces at rest under zero inputs are those of `potential_energy`;
-    say False where some have no potential. A machine without `potential_energy` is not asked."""
+    say False where some have no potential. A machine without `potential_energy` is not asked.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    cordax.check_machine(Pendulum())  # says nothing: all is well
+    ```
+    """
     problems = _names(system)
     if not problems:
         state = system.default_state() if state is None else state

@@ -53,6 +53,18 @@ class Experiment(eqx.Module):
       method of the machine, or a function `(machine, state) -> machine`. The methods are those of
       the machine with the numbers it has then, so that a fitted payload is the one that is picked.
       Switches after the end are left out.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    swing = cordax.Experiment(Pendulum(), duration=1.0, dt=0.01)
+    longer = cordax.simulate(swing.replace(duration=2.0))
+    ```
     """
 
     system: System = part_field()

@@ -35,6 +35,14 @@ class Parameter(eqx.Module):
     - `unit`: for tables; found in the docstring of the machine's part if not given.
     - `also`: other numbers, by name and of the same shape, that are always given the same value:
       both springs of a pair, a path that ends when the run does.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    stiffness = cordax.Parameter("tendon.stiffness", bounds=(1e4, 1e6), unit="N/m")
+    ```
     """
 
     name: str = eqx.field(static=True)

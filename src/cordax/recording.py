@@ -22,6 +22,18 @@ class Recording(eqx.Module):
     several). Sampling need not be even. Observe as little as is known:
     names that are left out are not compared. `about`: words on where it comes from, by name, such
     as the `integrator` and step `dt` [s] of a simulation.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    recording = cordax.Recording([0.0, 0.1, 0.2], {"angle": [0.30, 0.27, 0.19]})
+    print(recording.names)
+    ```
     """
 
     t: np.ndarray

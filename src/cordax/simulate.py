@@ -90,7 +90,20 @@ def simulate(
     Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
     call, the duration included, does not recompile the time loop, under `grad`, `jvp` and `vmap`
     neither; within a `jax.jit` of yours a new duration traces your function anew. `jax.linearize`
-    needs such a `jit` around the run."""
+    needs such a `jit` around the run.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    run = cordax.simulate(Pendulum(), dt=0.01, duration=1.0)
+    print(run.summary(), run["angle"].shape)  # (101,) [rad]
+    ```
+    """
     if isinstance(system, Experiment):
         given = {
             "state0": state0,

@@ -98,6 +98,20 @@ def identify(
 
     Composes with `jax.jit` and `jax.vmap` over numbers of the machine and recorded values: in a
     batch no warnings are given; look at `code`, `singular_values` and `step_shift`.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    truth = cordax.simulate(Pendulum(length=0.8), dt=0.01, duration=1.0)
+    recording = cordax.Recording(truth.t, {"angle": truth["angle"]})
+    fit = cordax.identify(Pendulum(length=1.0), recording, ["length"])
+    print(fit.summary())  # 0.8 m
+    ```
     """
     recordings = [recording] if isinstance(recording, Recording) else recording
     given = isinstance(recordings, Sequence) and len(recordings) > 0

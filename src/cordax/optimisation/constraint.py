@@ -23,6 +23,15 @@ class Constraint(eqx.Module):
     - `name`: for reports; that of the quantity by default.
     - `scale`: what counts as one unit of violation, such as 1 N or 1 mm: violations are weighed,
       and called kept, relative to it.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    gentle = cordax.Constraint("d_angle", low=-1.0, high=1.0)  # rad/s at all instants
+    turned = cordax.Constraint(lambda run: run["angle"][-1], low=0.0, high=0.0, name="end")
+    ```
     """
 
     quantity: str | Callable[[Any], Any] = eqx.field(static=True)

@@ -70,7 +70,22 @@ def optimise(
 
     Sequential quadratic programming (SciPy's SLSQP) with derivatives through the simulation. A
     simulation that fails on the way counts as very expensive, and is stepped back from. Local: from
-    another start it may find another optimum."""
+    another start it may find another optimum.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    swing = cordax.Experiment(Pendulum(), duration=1.0, dt=0.01)
+    length = cordax.Parameter("length", bounds=(0.5, 5.0))
+    best = cordax.optimise(swing, [length], lambda run: run["angle"][-1] ** 2)
+    print(best.summary())  # the length that hangs straight after one second
+    ```
+    """
     require_instance("experiment", experiment, Experiment, System)
     still = isinstance(experiment, System)
     base: Experiment = Experiment(experiment) if isinstance(experiment, System) else experiment

@@ -102,7 +102,19 @@ def equilibrium(
     `jit`.
 
     Differentiable with respect to the machine and the inputs, without motion along neutral
-    directions. Raises if nothing is found, unless `full`."""
+    directions. Raises if nothing is found, unless `full`.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    print(cordax.equilibrium(Pendulum()).q)  # [0.]: it hangs
+    ```
+    """
     require_instance("system", system, System)
     recheck(system)
     ok = u is None or hasattr(u, "shape") or hasattr(u, "__len__")

@@ -44,7 +44,20 @@ def modes(
     constraints allow; about a state at rest in equilibrium, if it has constraints.
 
     `u`: constant inputs, or a memoryless controller, whose feedback is then part of the
-    linearisation. `held=False` leaves out dry friction and other held forces."""
+    linearisation. `held=False` leaves out dry friction and other held forces.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    hanging = cordax.equilibrium(Pendulum())
+    print(cordax.modes(Pendulum(), hanging).frequency)  # 0.5 Hz for one metre
+    ```
+    """
     require_instance("system", system, System)
     state = system.default_state() if state is None else state
     require_state("state", state, system)

@@ -37,7 +37,20 @@ def step_limit(
     linearised about `state`.
 
     Exact for linear machines; for others it holds near the state, and a run can survive above it
-    while growth has not had time to build up. Arguments as in `modes`."""
+    while growth has not had time to build up. Arguments as in `modes`.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Oscillator
+
+    spring = Oscillator(mass=1.0, stiffness=100.0)
+    print(cordax.step_limit(spring, integrator="stormer_verlet").dt)  # 2 / 10 s
+    ```
+    """
     if isinstance(integrator, str):
         require_known("integrator", integrator, BY_NAME)
         integrator = BY_NAME[integrator]()

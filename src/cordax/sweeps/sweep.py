@@ -59,7 +59,21 @@ def sweep(
       its share of the shards.
     - `progress`: show a bar.
 
-    One variant that fails leaves the others alone: its `result` says why, its measures are NaN."""
+    One variant that fails leaves the others alone: its `result` says why, its measures are NaN.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    swing = cordax.Experiment(Pendulum(), duration=1.0, dt=0.01)
+    found = cordax.sweep(swing, {"length": [0.8, 1.0, 1.2]}, ["largest angle"])
+    print(found.summary())
+    ```
+    """
     require_instance("experiment", experiment, Experiment)
     require(experiment.duration is not None, "duration", None, "an experiment with a duration [s]")
     table = checked(vary)
