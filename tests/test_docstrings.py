@@ -38,6 +38,10 @@ def public(package: str) -> dict[str, object]:
     }
 
 
+def _own(thing) -> str:
+    return (thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__) or ""
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_has_a_docstring(package):
     """Its own: what a class inherits speaks of another class, and a NamedTuple's or dataclass'
@@ -136,10 +140,6 @@ def test_methods_on_arrays_say_shapes_or_units(package):
             if any(_ARRAYS.search(note) for note in notes) and not _TELLING.search(told):
                 silent.append(f"{name}.{method}")
     assert silent == []
-
-
-def _own(thing) -> str:
-    return (thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__) or ""
 
 
 def _said(thing: type, method: str) -> bool:

@@ -12,7 +12,8 @@ import os
 import pickle
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +93,9 @@ class Kept:
             return out
 
         flat.__name__ = self._function.__name__
-        program = jax.jit(flat, **self._options).lower(*(leaves[i] for i in where)).compile()
-        made = _Program(program, *form)
+        lowered = jax.jit(flat, **self._options).lower(*(leaves[i] for i in where))
+        with _anew():
+            made = _Program(lowered.compile(), *form)
         _write(path, made)
         return made
 
@@ -109,6 +111,23 @@ def kept_filter_jit(function: Callable | None = None, /, **options) -> Any:
 def kept_jit(function: Callable, static: tuple[int, ...]) -> Any:
     """The same of `jax.jit`, which is called faster; `static`: numbers of arguments."""
     return Kept(function, jax.jit(function, static_argnums=static), {})
+
+
+@contextmanager
+def _anew() -> Iterator[None]:
+    """Compile, rather than take from the cache of JAX: what was read from there cannot be written
+    again ("function not found" when it is run)."""
+    from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+    name = "jax_enable_compilation_cache"
+    before = getattr(jax.config, name)
+    jax.config.update(name, False)
+    reset_cache()
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
+        reset_cache()
 
 
 class _Program:

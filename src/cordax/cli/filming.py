@@ -12,7 +12,11 @@ from pathlib import Path
 from ..trajectory import Trajectory
 from .pictures import write_film
 
-FPS, DPI = 25.0, 90.0
+#: frames per second that GIF, which counts hundredths of a second, shows at the right speed
+RATES = (25.0, 20.0, 12.5, 10.0)
+#: frames of a film, if the least rate allows it: drawing them takes as long as the simulation
+FRAMES = 300
+DPI = 90.0
 
 
 class Filming:
@@ -30,9 +34,11 @@ class Filming:
             return
         from ..plot.film import film_of
 
-        film = film_of(run, FPS, speed, title, "corner")
+        seconds = float(run.t[-1] - run.t[0]) / speed
+        fps = next((rate for rate in RATES if seconds * rate < FRAMES), RATES[-1])
+        film = film_of(run, fps, speed, title, "corner")
         assert self._process.stdin is not None
-        pickle.dump((film, path, FPS, DPI), self._process.stdin)
+        pickle.dump((film, path, fps, DPI), self._process.stdin)
         self._process.stdin.close()
         self._process.stdin = None
         self._finish = lambda: self._wait(path)

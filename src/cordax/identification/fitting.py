@@ -105,10 +105,12 @@ def identify(
     import cordax
 
     cordax.enable_x64()
+    import numpy as np
     from cordax.systems import Pendulum
 
     truth = cordax.simulate(Pendulum(length=0.8), dt=0.01, duration=1.0)
-    recording = cordax.Recording(truth.t, {"angle": truth["angle"]})
+    noise = 1e-3 * np.random.default_rng(0).normal(size=101)  # rad
+    recording = cordax.Recording(truth.t, {"angle": truth["angle"] + noise})
     fit = cordax.identify(Pendulum(length=1.0), recording, ["length"])
     print(fit.summary())  # 0.8 m
     ```
