@@ -66,6 +66,10 @@ class Kept:
             found = self._programs[key] = self._find(folder, leaves, structure)
         return self._compiled(*given, **named) if found is None else found(arrays)
 
+    def lower(self, *given, **named):
+        """As that of `jax.jit`."""
+        return self._compiled.lower(*given, **named)  # pyright: ignore[reportFunctionMemberAccess]
+
     def _find(self, folder: Path, leaves: list, structure) -> "_Program | None":
         """From the folder, or made and written there; None if it is not known what it does."""
         shapes = [_fingerprint.Shape(x) if isinstance(x, _ARRAYS) else x for x in leaves]
