@@ -13,6 +13,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 #: whose classes and functions are known by their names: `code` and `versions` change with them
 _KNOWN = ("cordax", "jax", "jaxlib", "equinox", "diffrax", "optimistix", "lineax", "optax", "qpax")
@@ -77,7 +78,7 @@ def _feed(digest, thing: Any, strict: bool) -> None:
     feed = lambda part: _feed(digest, part, strict)
     if isinstance(thing, Shape):
         say(thing.text)
-    elif strict and isinstance(thing, jax.core.Tracer):
+    elif strict and isinstance(thing, Tracer):
         raise UnknownError("numbers of a transformation")
     elif isinstance(thing, (jax.Array, np.ndarray, np.generic)):
         array = np.asarray(thing)
