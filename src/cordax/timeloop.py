@@ -1,7 +1,7 @@
 """The time loop of a run, as it is traced: steps, what is stored of them, and how it ends."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -72,7 +72,10 @@ def _same(a, b) -> bool:
 
 
 class _HeldInput(eqx.Module):
+    """Inputs that stay as they are within a step, and may jump between two (`held`)."""
+
     u: jax.Array
+    held: ClassVar[bool] = True
 
     def __call__(self, t, q, v):
         return self.u
@@ -83,6 +86,7 @@ class ContinuousInput(eqx.Module):
     fails; why it did, `failed_controller` finds out afterwards."""
 
     run: Run
+    held: ClassVar[bool] = False
 
     def __call__(self, t, q, v):
         dynamics = self.run.dynamics

@@ -93,3 +93,11 @@ def test_round_off_within_the_tolerance_is_a_solution_however_small_the_radius()
     options = {"max_iterations": 40, "radius": 1e-12, "correction": exact}
     assert newton(noise, jnp.zeros(1), (), tolerance=1e-9, **options)[1]
     assert not newton(noise, jnp.zeros(1), (), tolerance=1e-13, **options)[1]
+
+
+def test_a_guess_that_is_the_solution():
+    """As a machine at rest under its own numbers: nothing is left to correct, exactly."""
+    options = {"tolerance": 1e-12, "max_iterations": 5}
+    x, converged, iterations = newton(lambda x, a: a * x, jnp.zeros(2), jnp.asarray(3.0), **options)
+    assert converged and iterations <= 2
+    np.testing.assert_array_equal(x, 0.0)

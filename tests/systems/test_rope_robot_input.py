@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cordax import State, simulate
-from cordax.systems import Platform, RopeRobot
+from cordax.systems import Platform, RopeRobot, WinchedRopes, Winches, two_rope_robot
 
 ROOT = [[0.0, 0.0]]
 
@@ -50,6 +50,25 @@ def test_a_platform_that_ropes_cannot_carry():
         ValueError, match=r"length: got ropes stretched by .*expected ropes that reach"
     ):
         far.rest()
+
+
+@pytest.mark.parametrize(
+    ("pose", "message"),
+    [
+        ([0.5, -3.0], r"pose: got shape \(2,\), expected shape \(3,\)"),
+        ([0.5, np.nan, 0.0], "pose: got .*expected finite"),
+        ([0.5, -6.0, 0.0], "pose: got end of rope .* too far from the root"),
+    ],
+)
+def test_a_pose_to_hang_in(pose, message):
+    with pytest.raises(ValueError, match=message):
+        two_rope_robot(3).hanging(pose)
+
+
+def test_ropes_that_winches_have_reeled_in():
+    drive = Winches([2.0, 3.1], radius=0.1, rotor_inertia=0.02)
+    with pytest.raises(ValueError, match=r"lengths: got \[2\..*between exit and first gap"):
+        WinchedRopes(two_rope_robot(3), drive).rest()
 
 
 def test_inside_of_jit_why_there_is_no_rest_is_said_first(caplog):

@@ -23,4 +23,6 @@ class Index3(Baumgarte):
         # the stiffness of the constraint forces (a pendulum has no other) at their present size
         multipliers = self.acceleration(system, t, q, v, u)[1]
         motion = system.linearise(t, q, v, u, multipliers=multipliers, hold=False)
-        return SaddleLinearisation(motion, phi, jacobian, rate)  # pyright: ignore[reportCallIssue]
+        return SaddleLinearisation(  # pyright: ignore[reportCallIssue]
+            motion, phi, jacobian, rate, multipliers
+        )

@@ -13,7 +13,7 @@ from .._precision import float_field
 from .._results import Code, code_unless
 from ..math.newton import Correction, corrected, newton
 from ..mechanics import State
-from ..mechanics.linearisation import bare
+from ..mechanics.linearisation import SaddleLinearisation, bare
 from .base import Integrator, Step
 from .solving import linearisation_suffices
 
@@ -50,15 +50,19 @@ class GeneralisedAlpha(Integrator):
 
     def init(self, dynamics, t, dt, state, u):
         inputs = u(t, state.q, state.v)
-        multipliers = dynamics.multipliers(t, state.q, state.v, inputs)
+        multipliers = None
         if linearisation_suffices(dynamics, t, state, u):
             # That of a linearly implicit Euler step, which differs by O(dt): a start a little off
             # the balance of stiff forces has accelerations that would throw the first step far off.
             motion = dynamics.linearise(t, state.q, state.v, inputs)
             impulse = dt * (motion.f + dt * motion.stiffness(state.v))
             a = motion.implicit_solver(dt)(impulse) / dt
+            if isinstance(motion, SaddleLinearisation):
+                multipliers = motion.multipliers
         else:
             a = dynamics.acceleration(t, state.q, state.v, inputs)
+        if multipliers is None:
+            multipliers = dynamics.multipliers(t, state.q, state.v, inputs)
         return a, a, multipliers, inputs, jnp.int32(0)
 
     def step(self, dynamics, t, dt, state, u, carry):
@@ -110,9 +114,9 @@ class GeneralisedAlpha(Integrator):
         return _Weights(mean_a, mean_f, gamma, 0.25 * (gamma + 0.5) ** 2, share)
 
     def _jump(self, dynamics, t, state, u, before, a, smooth):
-        """Inputs that have jumped since the last step take the accelerations with them; left to the
-        method, a held input would act up to a step late."""
-        if before.shape[0] == 0:
+        """Held inputs that have jumped since the last step take the accelerations with them; left
+        to the method, they would act up to a step late. Those evaluated at any time do not jump."""
+        if before.shape[0] == 0 or not getattr(u, "held", True):
             return a, smooth
         q, v = state.q, state.v
         inputs = u(t, q, v)

@@ -12,6 +12,7 @@ Derivatives use the rule of the linear solve and never go through the factorisat
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy import linalg as jsl
 
@@ -97,7 +98,8 @@ def inverse3(A):
 def inverse2(A):
     """Inverse of 2 x 2 matrices (2, 2, ...), rows and columns first."""
     (a, b), (c, d) = A
-    return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
+    sign = np.array([[1.0, -1.0], [-1.0, 1.0]]).reshape(2, 2, *(1,) * (A.ndim - 2))
+    return A[::-1, ::-1].swapaxes(0, 1) * (sign.astype(A.dtype) / (a * d - b * c))
 
 
 @jax.custom_jvp

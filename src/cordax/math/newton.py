@@ -176,13 +176,16 @@ class _Progress(NamedTuple):
 def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_iterations):
     zeros = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(linear, x0))
 
+    smallest = jnp.finfo(x0.dtype).tiny
+
     def correct(now: _Progress) -> _Progress:
         r = residual(now.x)
         A = lax.cond(now.stale, lambda: linear(now.x), lambda: now.A)
         dx = apply(A, r)
         size = measure(now.x, dx)
         first = now.iterations == 0
-        rate = size / jnp.where(first, size, now.part * now.level)
+        last = jnp.where(first, size, now.part * now.level)
+        rate = size / jnp.maximum(last, smallest)  # nothing may be left to correct
         radius = jnp.where(first & (now.radius < BLIND * size), size, now.radius)
         # what is below the tolerance may be round-off, which no cutting back makes shorter
         long = size > jnp.maximum(radius, tolerance)

@@ -81,8 +81,8 @@ class Linearisation(eqx.Module):
 
 def bare(solver):
     """A solver without what only derivatives of its solutions need."""
-    is_motion = lambda x: isinstance(x, Linearisation)
-    return jax.tree.map(lambda x: x.bare() if is_motion(x) else x, solver, is_leaf=is_motion)
+    has_more = lambda x: hasattr(x, "bare")
+    return jax.tree.map(lambda x: x.bare() if has_more(x) else x, solver, is_leaf=has_more)
 
 
 class ImplicitSolver(eqx.Module):
@@ -183,12 +183,14 @@ class SaddleLinearisation(Linearisation):
     """A linearly implicit step under constraints: `implicit_solve` returns the velocity change that
     also brings the linearised constraints to zero at the end of the step.
 
-    `motion`: the machine's own; `phi`, `rate` (m,) and `jacobian` (m, n) of its constraints."""
+    `motion`: the machine's own; `phi`, `rate` (m,) and `jacobian` (m, n) of its constraints, whose
+    forces have the size `multipliers` (m,)."""
 
     motion: Linearisation
     phi: Rows
     jacobian: Float[Array, "m n"]
     rate: Rows
+    multipliers: Rows
 
     @property
     def f(self):

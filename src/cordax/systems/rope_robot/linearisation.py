@@ -8,13 +8,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from ...math.linalg import gram, inverse2, matvec, solve, vecmat
+from ...math.linalg import inverse2, matvec, solve, vecmat
 from ...math.materialise import materialise
 from ...mechanics import Linearisation
 from ...mechanics.linearisation import ComplementSolver
 from ...mechanics.saddle import SaddlePoint
 from . import sweep
 from .inverse import accelerations, inertia_rows
+from .segments import Layout
 
 
 class RopeLinearisation(Linearisation):
@@ -72,9 +73,12 @@ class RopeLinearisation(Linearisation):
         stiff = h2 * jnp.stack([0.0 * turning, 0.0 * turning, turning])
         return ropes, robot.platform.inertias + stiff
 
+    def bare(self):
+        return BareRopes(self.robot.layout)  # pyright: ignore[reportCallIssue]
+
     def implicit_solve(self, factor, h, h2, b):
-        factor = lax.stop_gradient(factor)
-        alone = lambda r: self._substitute(factor, r)
+        factor, layout = lax.stop_gradient(factor), self.robot.layout
+        alone = lambda r: _substitute(layout, factor, r)
         return lax.custom_linear_solve(
             lambda x: self.product(h, h2, x),
             b,
@@ -87,100 +91,122 @@ class RopeLinearisation(Linearisation):
         if not self.robot.n_constraints:
             return ComplementSolver(self.implicit_solver(h, h2), jacobian, rows)
         rows = jacobian if rows is None else rows
-        return RopeSaddle(self, h, h2, jacobian, rows, *self._complement(jacobian, h, h2, rows))
+        elimination = self._complement(jacobian, h, h2, rows)
+        return RopeSaddle(Derivative(self, h, h2, jacobian, rows), elimination)
 
     def matrices(self):
         columns = jnp.eye(self.f.shape[0], dtype=self.f.dtype)
         matrix = lambda product: jax.vmap(product, out_axes=1)(columns)
         return matrix(self.inertia), matrix(self.stiffness), matrix(self.damping)
 
-    def _substitute(self, factor, r):
-        ropes, platform = factor
-        b, p = self.robot.split(r)
-        return self.robot.join(
-            sweep.substitute(ropes, b), None if platform is None else p / platform
-        )
-
-    def _complement(self, jacobian, h, h2, rows):
-        """Factor, motion of ropes (2, 2, s, m) under unit pulls at their own ends, the inverse of
-        what their rows see of it (2, 2, m), and the matrix (3, 3) left for the platform."""
+    def _complement(self, jacobian, h, h2, rows) -> "Elimination":
         motion, h, h2, jacobian, rows = lax.stop_gradient((self, h, h2, jacobian, rows))
         robot = motion.robot
-        factor = materialise(motion.factorise(h, h2))
-        moved = -jax.vmap(lambda b: sweep.substitute(factor[0], b))(_own_rows(robot, jacobian))
-        moved = materialise(moved)
-        seen = jnp.sum(_own_rows(robot, rows)[:, None] * moved[None], axis=(2, 3))
-        inverse = materialise(inverse2(seen))
+        ropes, platform = materialise(motion.factorise(h, h2))
+        own, arms = _of_ends(robot.layout, jacobian)
+        seen, seen_arms = (own, arms) if rows is jacobian else _of_ends(robot.layout, rows)
+        moved = materialise(-jax.vmap(lambda b: sweep.substitute(ropes, b))(own))
+        pairs = jnp.sum(seen[:, None] * moved[None], axis=(2, 3))
+        inverse = materialise(inverse2(pairs))
         left = None
-        if robot.platform is not None:
-            by_row = inverse_rows(inverse, rows[:, -3:])
-            left = materialise(jnp.diag(factor[1]) - gram(jacobian[:, -3:], by_row))
-        return factor, moved, inverse, left
+        if platform is not None:
+            by_arm = jnp.sum(inverse[:, :, None] * seen_arms[None], axis=1)
+            carried = jnp.sum(arms[:, :, None] * by_arm[:, None], axis=(0, 3))
+            left = materialise(jnp.diag(platform) - carried)
+        return Elimination(robot.layout, ropes, seen, arms, seen_arms, moved, inverse, left)
 
 
-def _own_rows(robot, jacobian):
-    """Of each rope the two rows of its own end, (2, 2, s, m): rows, then coordinates."""
-    s, m = robot.count, robot.n_ropes
+class BareRopes(Linearisation):
+    """What solves of ropes with free ends need besides their factor."""
+
+    layout: Layout
+    f: None = None
+    exact: bool = eqx.field(static=True, default=True)
+
+    def implicit_solve(self, factor, h, h2, b):
+        return _substitute(self.layout, factor, b)
+
+
+def _substitute(layout: Layout, factor, r):
+    ropes, platform = factor
+    b, p = layout.split(r)
+    return layout.join(sweep.substitute(ropes, b), None if platform is None else p / platform)
+
+
+def _of_ends(layout: Layout, jacobian):
+    """Of each rope the two rows of its own end, by its coordinates (2, 2, s, m) and by those of the
+    platform (2, 3, m)."""
+    s, m = layout.count, layout.n_ropes
     blocks = jacobian[:, : 2 * s * m].reshape(m, 2, m, s, 2)
     own = jnp.stack([blocks[j, :, j] for j in range(m)], axis=-1)  # (2, s, 2, m)
-    return own.transpose(0, 2, 1, 3)
+    arms = jacobian[:, 2 * s * m :].reshape(m, 2, -1).transpose(1, 2, 0)
+    return materialise((own.transpose(0, 2, 1, 3), arms))
 
 
-def inverse_rows(inverse, rows):
-    """The 2 by 2 inverse of each rope times its rows (2 m, k)."""
-    m = inverse.shape[-1]
-    each = rows.reshape(m, 2, -1)
-    first = inverse.transpose(2, 0, 1)
-    return jnp.sum(first[..., None] * each[:, None], axis=2).reshape(rows.shape)
+class Elimination(eqx.Module):
+    """Ropes condensed to their ends, then the platform: the factor of `ropes`; what rows of
+    constraints see of them (2, 2, s, m), `arms` (2, 3, m) of the platform in columns and in rows;
+    the motion (2, 2, s, m) of ropes under unit pulls at their own ends, the inverse (2, 2, m) of
+    what their rows see of it, and the matrix (3, 3) left for the platform."""
+
+    layout: Layout
+    ropes: sweep.Factor
+    seen: Float[Array, "2 2 s m"]
+    arms: Float[Array, "2 p m"]
+    seen_arms: Float[Array, "2 p m"]
+    moved: Float[Array, "2 2 s m"]
+    inverse: Float[Array, "2 2 m"]
+    left: Float[Array, "3 3"] | None
+
+    def __call__(self, b, c):
+        ropes, p = self.layout.split(b)
+        free = sweep.substitute(self.ropes, ropes)
+        # pulls: seen y = c - G (free + platform)
+        gap = c.reshape(-1, 2).T - jnp.sum(self.seen * free, axis=(1, 2))
+        pull = jnp.sum(self.inverse * gap, axis=1)
+        x = None
+        if self.left is not None:
+            # (A_p - J_p^T inverse G_p) x = b_p - J_p^T inverse gap
+            x = solve(self.left, p - jnp.sum(pull[:, None] * self.arms, axis=(0, 2)))
+            reached = jnp.sum(self.seen_arms * x[:, None], axis=1)
+            pull = pull - jnp.sum(self.inverse * reached, axis=1)
+        moved = free + jnp.sum(self.moved * pull[:, None, None], axis=0)
+        return self.layout.join(moved, x), pull.T.reshape(-1)
 
 
-class RopeSaddle(eqx.Module):
-    """`[A, J^T; G, 0] [x; y] = [b; c]`: ropes condensed to their ends, then the platform."""
+class Derivative(eqx.Module):
+    """What derivatives of solutions need: the matrix itself."""
 
     motion: RopeLinearisation
     h: Float[Array, ""]
     h2: Float[Array, ""]
     jacobian: Float[Array, "k n"]
     rows: Float[Array, "k n"]
-    factor: Any
-    moved: Float[Array, "2 2 s m"]
-    inverse: Float[Array, "2 2 m"]
-    left: Float[Array, "3 3"] | None
+
+    def product(self, x, y):
+        forces = self.motion.product(self.h, self.h2, x) + vecmat(y, self.jacobian)
+        return jnp.concatenate([forces, matvec(self.rows, x)])
+
+
+class RopeSaddle(eqx.Module):
+    """`[A, J^T; G, 0] [x; y] = [b; c]`, as a function of b and c."""
+
+    whole: Derivative
+    elimination: Elimination
+
+    def bare(self) -> Elimination:
+        return self.elimination
 
     def __call__(self, b, c):
-        n = b.shape[0]
-
-        def product(z):
-            x, y = z[:n], z[n:]
-            forces = self.motion.product(self.h, self.h2, x) + vecmat(y, self.jacobian)
-            return jnp.concatenate([forces, matvec(self.rows, x)])
-
-        fixed = lax.stop_gradient(self)
-        solved = lambda z: jnp.concatenate(fixed.substitute(z[:n], z[n:]))
+        n, fixed = b.shape[0], lax.stop_gradient(self.elimination)
+        solved = lambda z: jnp.concatenate(fixed(z[:n], z[n:]))
         z = lax.custom_linear_solve(
-            product,
+            lambda z: self.whole.product(z[:n], z[n:]),
             jnp.concatenate([b, c]),
             lambda _, r: solved(r),
             lambda _, r: jax.linear_transpose(solved, r)(r)[0],
         )
         return z[:n], z[n:]
-
-    def substitute(self, b, c):
-        robot = self.motion.robot
-        ropes, p = robot.split(b)
-        free = sweep.substitute(self.factor[0], ropes)
-        # pulls: seen y = c - G (free + platform)
-        gap = c - matvec(self.rows[:, : ropes.size], robot.join(free))
-        pull = inverse_rows(self.inverse, gap[:, None])[:, 0]
-        x = None
-        if self.left is not None:
-            J, G = self.jacobian[:, -3:], self.rows[:, -3:]
-            # (A_p - J_p^T inverse G_p) x = b_p - J_p^T inverse gap
-            x = solve(self.left, p - vecmat(pull, J))
-            pull = pull - inverse_rows(self.inverse, matvec(G, x)[:, None])[:, 0]
-        y = pull.reshape(-1, 2).T  # (2, m)
-        moved = free + jnp.sum(self.moved * y[:, None, None], axis=0)
-        return robot.join(moved, x), pull
 
 
 class RopeSaddlePoint(SaddlePoint):
@@ -189,4 +215,4 @@ class RopeSaddlePoint(SaddlePoint):
     solver: RopeSaddle
 
     def solve(self, f, b):
-        return self.solver(jnp.zeros_like(self.solver.motion.q) if f is None else f, b)
+        return self.solver(jnp.zeros_like(self.solver.whole.motion.q) if f is None else f, b)

@@ -67,7 +67,7 @@ class PaidOut(RopeRobot):
 
     def sweep_rows(self, seg, x, a, loads, h, h2):
         rows = super().sweep_rows(seg, x, a, loads, h, h2)
-        return rows._replace(angular=rows.angular.at[0].add(h * self._growth))
+        return rows._replace(own=rows.own.at[1, 1, 0].add(h * self._growth))
 
     def drag(self, seg: Segments) -> Float[Array, " m"]:
         """Of the first gaps [N s/m]."""

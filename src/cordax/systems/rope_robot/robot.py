@@ -22,7 +22,7 @@ from .laws import LinearRope, RopeLaw
 from .linearisation import RopeLinearisation, RopeSaddlePoint
 from .platform import Platform
 from .rest import settled
-from .segments import Motion, Segments, motion, segments
+from .segments import Layout, Motion, Segments, motion, segments
 from .summary import summary
 
 
@@ -62,7 +62,7 @@ class RopeRobot(System):
     count: int = count_field(default=20)
     gravity: Float[Array, ""] = float_field(default=9.81)
 
-    default_integrator = "linearly_implicit_euler"
+    default_integrator = "generalised_alpha"
     default_dt = 1e-3
 
     def __check_init__(self):
@@ -86,18 +86,18 @@ class RopeRobot(System):
         if self.end_point is not None:
             place = jax.eval_shape(self.end_point.position, jnp.zeros(()))
             require_shape("end_point", place, (m, 2))
-            self._check_reach()
+            self._check_reach("end_point", self.end_point.position(jnp.zeros(())))
 
-    def _check_reach(self):
-        assert self.end_point is not None
-        place = known_values(self.end_point.position(jnp.zeros(())))
-        numbers = [known_values(x) for x in (self.roots, self.length)]
-        if place is None or any(x is None for x in numbers):
+    def _check_reach(self, field: str, place):
+        """Raise where ropes would have to be stretched by more than half to end at `place` (m, 2)
+        [m]."""
+        place, roots, length = (known_values(x) for x in (place, self.roots, self.free_length))
+        if place is None or roots is None or length is None:
             return
-        gap = np.linalg.norm(place - numbers[0], axis=1) / numbers[1] - 1.0
+        gap = np.linalg.norm(place - roots, axis=1) / length - 1.0
         j = int(np.argmax(gap))
         far = f"end of rope {j + 1} is {100 * gap[j]:.3g} % of its length too far from the root"
-        require(gap[j] <= 0.5, "end_point", far, "ends that ropes reach, stretched by half or less")
+        require(gap[j] <= 0.5, field, far, "ends that ropes reach, stretched by half or less")
 
     # --- names
     @property
@@ -149,16 +149,18 @@ class RopeRobot(System):
         return 0 if self.platform is None and self.end_point is None else 2 * self.n_ropes
 
     # --- parts
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.count, self.n_ropes)
+
     def split(self, x) -> tuple[Float[Array, "2 s m"], Float[Array, " p"]]:
         """Of coordinates, velocities or forces: those of stretches and angles, and of the
         platform, shape (3,) or (0,)."""
-        n = 2 * self.count * self.n_ropes
-        return x[:n].reshape(self.n_ropes, self.count, 2).transpose(2, 1, 0), x[n:]
+        return self.layout.split(x)
 
     def join(self, ropes, platform=None) -> Float[Array, " n"]:
         """The inverse of `split`."""
-        flat = ropes.transpose(2, 1, 0).reshape(-1)
-        return flat if platform is None else jnp.concatenate([flat, platform])
+        return self.layout.join(ropes, platform)
 
     def segments(self) -> Segments:
         """Masses [kg], lengths [m] and springs of the segments of all ropes."""
@@ -344,10 +346,15 @@ class RopeRobot(System):
             q = self.join(jnp.stack([jnp.zeros_like(angle), angle]))
             return State(q, jnp.zeros_like(q))
         if self.platform is not None:
+            given = pose is not None
             if pose is None:
                 pose = below(self.platform, self.roots, self.free_length)
             pose = jnp.asarray(pose, self.roots.dtype)
+            require_shape("pose", pose, (3,))
+            require_finite("pose", pose)
             there = pose[:2, None] + self.platform.arms(pose[2])[0]
+            if given:
+                self._check_reach("pose", there.T)
         else:
             assert self.end_point is not None
             pose, there = None, self.end_point.position(jnp.asarray(t, dtype=float)).T

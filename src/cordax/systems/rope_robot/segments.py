@@ -6,6 +6,7 @@ plane (x, z) have their components first."""
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -63,3 +64,20 @@ def motion(rest, q: Float[Array, "2 s m"], v: Float[Array, "2 s m"]) -> Motion:
     s, c = materialise(sincos(q[1]))
     along, across = jnp.stack([s, -c]), jnp.stack([c, s])
     return Motion(q[0], q[1], v[0], v[1], rest + q[0], along, across)
+
+
+class Layout(eqx.Module):
+    """Where coordinates of `count` segments of `n_ropes` ropes are in vectors (n,)."""
+
+    count: int = eqx.field(static=True)
+    n_ropes: int = eqx.field(static=True)
+
+    def split(self, x) -> tuple[Vectors, Float[Array, " p"]]:
+        """Those of stretches and angles, and the rest."""
+        n = 2 * self.count * self.n_ropes
+        return x[:n].reshape(self.n_ropes, self.count, 2).transpose(2, 1, 0), x[n:]
+
+    def join(self, ropes, platform=None) -> Float[Array, " n"]:
+        """The inverse of `split`."""
+        flat = ropes.transpose(2, 1, 0).reshape(-1)
+        return flat if platform is None else jnp.concatenate([flat, platform])

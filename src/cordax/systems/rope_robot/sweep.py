@@ -13,36 +13,27 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from ...math.linalg import inverse2
 from ...math.materialise import materialise
 from .inverse import Loads, Rope, before
-from .segments import Field, Motion, Segments, Vectors, dot
+from .segments import Motion, Segments, dot
 
 
 class Rows(NamedTuple):
-    """What each segment adds, (s, m) or (2, s, m): the lever of its end along stretch and angle,
-    and their changes (`by_stretch`, `by_angle`: of the acceleration of its end); first moments of
-    its rods along the change of a swing; masses; stiffness of stretch, of angle, of the joint
-    above, and between stretch and angle: of the former by the latter, and back."""
+    """Small matrices of each segment, (..., s, m). Three numbers are those of a node and its angle,
+    or of force and moment there; two are those of stretch and angle of the segment."""
 
-    along: Vectors
-    lever: Vectors
-    across: Vectors
-    by_stretch: Vectors
-    by_angle: Vectors
-    upper_moment: Vectors
-    lower_moment: Vectors
-    upper_first: Field
-    lower_first: Field
-    upper_mass: Field
-    lower_mass: Field
-    axial: Field
-    angular: Field
-    joint: Field
-    mixed: Field
-    back: Field
+    end: Float[Array, "3 2 s m"]  #: how its end moves
+    lever: Float[Array, "3 2 s m"]  #: how a force and a moment at its end push it
+    lower: Float[Array, "3 3 s m"]  #: the lower rod, which moves with the end
+    own: Float[Array, "2 2 s m"]  #: its gap, its rods and the joint above
+    by_node: Float[Array, "2 3 s m"]  #: upper rod and joint, which follow the node above,
+    on_node: Float[Array, "3 2 s m"]  #: and push it;
+    at_node: Float[Array, "3 3 s m"]  #: what they put there
 
 
 def rows(seg: Segments, rope: Rope, x: Motion, a, loads: Loads, h, h2) -> Rows:
@@ -65,122 +56,98 @@ def rows(seg: Segments, rope: Rope, x: Motion, a, loads: Loads, h, h2) -> Rows:
     joint = (h2 * moment + h * rope.bending_time * rope.EI) * seg.joint
     inertia = seg.spin + kept * (first[0] * seg.upper_arm + first[1] * seg.lower_arm)
     tilt = seg.upper_arm * loads.upper - seg.lower_arm * loads.lower + l * loads.below
-    spread = lambda y: jnp.broadcast_to(y, l.shape)
     mixed = h2 * dot(n, loads.below)
+    angular = joint + inertia - h2 * dot(u, tilt)
+    parts = (u, l * n, n, by_stretch, by_angle, swing, axial, angular, joint, mixed)
+    u, lever, n, by_stretch, by_angle, swing, axial, angular, joint, mixed = materialise(parts)
+    m1, m2, (f1, f2) = seg.upper_mass, seg.lower_mass, (y * n for y in first)
+    s1, s2 = (y * swing for y in first)
+
+    def matrix(*rows):
+        spread = lambda y: jnp.broadcast_to(jnp.asarray(y, l.dtype), l.shape)
+        return jnp.stack([jnp.stack([spread(y) for y in row]) for row in rows])
+
     return Rows(
-        u,
-        l * n,
-        n,
-        by_stretch,
-        by_angle,
-        first[0] * swing,
-        first[1] * swing,
-        spread(first[0]),
-        spread(first[1]),
-        spread(seg.upper_mass),
-        spread(seg.lower_mass),
-        axial,
-        joint + inertia - h2 * dot(u, tilt),
-        joint,
-        mixed,
-        mixed,
+        end=matrix((by_stretch[0], by_angle[0]), (by_stretch[1], by_angle[1]), (0.0, 1.0)),
+        lever=matrix((u[0], lever[0]), (u[1], lever[1]), (0.0, 1.0)),
+        lower=matrix((m2, 0.0, -s2[0]), (0.0, m2, -s2[1]), (-f2[0], -f2[1], 0.0)),
+        own=matrix((axial, mixed), (mixed, angular)),
+        by_node=matrix((0.0, 0.0, 0.0), (f1[0], f1[1], -joint)),
+        on_node=matrix((0.0, s1[0]), (0.0, s1[1]), (0.0, -joint)),
+        at_node=matrix((m1, 0.0, 0.0), (0.0, m1, 0.0), (0.0, 0.0, joint)),
     )
 
 
 def with_root(r: Rows, block: Float[Array, "2 2 m"]) -> Rows:
     """A matrix on stretch and angle of the first segments besides."""
-    add = lambda y, x: y.at[0].add(x)
-    return r._replace(
-        axial=add(r.axial, block[0, 0]),
-        mixed=add(r.mixed, block[0, 1]),
-        back=add(r.back, block[1, 0]),
-        angular=add(r.angular, block[1, 1]),
-    )
+    return r._replace(own=r.own.at[:, :, 0].add(block))
 
 
 class Factor(NamedTuple):
-    """For each segment: the inverse of its own 2 by 2 block; how its stretch and angle follow the
-    node and the angle above it; what its right-hand side hands up. Segments first, cables last."""
+    """For each segment, `end` and `lever` as in `Rows`, the inverse of its own 2 by 2 block; how
+    its stretch and angle follow the node and the angle above it; what its right-hand side hands up.
+    Segments first, cables last."""
 
-    along: Float[Array, "s 2 m"]
-    lever: Float[Array, "s 2 m"]
-    by_stretch: Float[Array, "s 2 m"]
-    by_angle: Float[Array, "s 2 m"]
+    end: Float[Array, "s 3 2 m"]
+    lever: Float[Array, "s 3 2 m"]
     inverse: Float[Array, "s 2 2 m"]
     follow: Float[Array, "s 2 3 m"]
     hand: Float[Array, "s 3 2 m"]
 
 
+#: a segment's end moves with the node above it, but does not turn with it
+_CARRIED = np.array([1.0, 1.0, 0.0])[:, None]
+
+
+def _product(A, B):
+    """Of matrices (i, k, m) and (k, j, m): written out, so that no entry is computed twice."""
+    return sum(A[:, k, None] * B[None, k] for k in range(B.shape[0]))
+
+
+def _times(A, x):
+    """Matrices (i, k, m) times vectors (k, m)."""
+    return sum(A[:, k] * x[k] for k in range(x.shape[0]))
+
+
+def _turned(A):
+    return A.swapaxes(0, 1)
+
+
 def factorise(r: Rows) -> Factor:
     r = jax.tree.map(lambda y: jnp.moveaxis(y, -2, 0), materialise(r))
-    m = r.axial.shape[1]
+    carried = _CARRIED.astype(r.own.dtype)
 
     def condense(S, r: Rows):
-        (a, b, c), (d, e, f), (i, j, k) = S
-        a, e = a + r.lower_mass, e + r.lower_mass
-        # force on the end: P w + p angle, P = [[a, b], [d, e]]
-        px, pz = c - r.lower_moment[0], f - r.lower_moment[1]
-        tx, tz = (
-            a * r.by_stretch[0] + b * r.by_stretch[1],
-            d * r.by_stretch[0] + e * r.by_stretch[1],
-        )
-        ax = a * r.by_angle[0] + b * r.by_angle[1] + px
-        az = d * r.by_angle[0] + e * r.by_angle[1] + pz
-        u, v = r.along, r.lever
-        ux, uz = u[0] * a + u[1] * d, u[0] * b + u[1] * e
-        # moment by w: that of the force, of the lower rod, and of the rope below
-        kx = v[0] * a + v[1] * d - r.lower_first * r.across[0] + i
-        kz = v[0] * b + v[1] * e - r.lower_first * r.across[1] + j
-        h11 = u[0] * tx + u[1] * tz + r.axial
-        h12 = u[0] * ax + u[1] * az + r.mixed
-        h21 = kx * r.by_stretch[0] + kz * r.by_stretch[1] + r.back
-        h22 = kx * r.by_angle[0] + kz * r.by_angle[1] + v[0] * px + v[1] * pz + k + r.angular
-        d0 = 1.0 / (h11 * h22 - h12 * h21)
-        y11, y12, y21, y22 = h22 * d0, -h12 * d0, -h21 * d0, h11 * d0
-        cx, cz = kx + r.upper_first * r.across[0], kz + r.upper_first * r.across[1]
-        fs = [y11 * ux + y12 * cx, y11 * uz + y12 * cz, -y12 * r.joint]
-        fa = [y21 * ux + y22 * cx, y21 * uz + y22 * cz, -y22 * r.joint]
-        bx, bz = ax + r.upper_moment[0], az + r.upper_moment[1]
-        zero = jnp.zeros_like(a)
-        own = [
-            [a + r.upper_mass, b, zero],
-            [d, e + r.upper_mass, zero],
-            [zero, zero, r.joint],
-        ]
-        back = [(tx, bx), (tz, bz), (zero, -r.joint)]
-        S = [
-            [own[p][q] - back[p][0] * fs[q] - back[p][1] * fa[q] for q in range(3)]
-            for p in range(3)
-        ]
-        hand = [[s * y11 + t * y21, s * y12 + t * y22] for s, t in back]
-        stack = lambda rows: jnp.stack([jnp.stack(row) for row in rows])
-        out = stack([[y11, y12], [y21, y22]]), stack([fs, fa]), stack(hand)
-        return materialise(stack(S)), materialise(out)
+        S = S + r.lower
+        seen, pushed = materialise((_product(_turned(r.lever), S), _product(S, r.end)))
+        inverse = materialise(inverse2(materialise(_product(seen, r.end) + r.own)))
+        by_node = seen * carried + r.by_node
+        on_node = pushed * carried[:, None] + r.on_node
+        follow, hand = materialise((_product(inverse, by_node), _product(on_node, inverse)))
+        at_node = S * (carried * carried[:, None]) + r.at_node
+        return materialise(at_node - _product(on_node, follow)), (inverse, follow, hand)
 
-    start = jnp.zeros((3, 3, m), r.axial.dtype)
+    start = jnp.zeros((3, 3, r.own.shape[-1]), r.own.dtype)
     _, (inverse, follow, hand) = lax.scan(condense, start, r, reverse=True)
-    return Factor(r.along, r.lever, r.by_stretch, r.by_angle, inverse, follow, hand)
+    return Factor(r.end, r.lever, inverse, follow, hand)
 
 
 def substitute(f: Factor, b: Float[Array, "2 s m"]) -> Float[Array, "2 s m"]:
     """`A^-1 b` for stretches and angles."""
     b = jnp.moveaxis(b, 1, 0)
+    carried = _CARRIED.astype(b.dtype)
 
     def up(g, row):
-        b, u, v, inverse, hand = row
-        s = b[0] + u[0] * g[0] + u[1] * g[1]
-        a = b[1] + v[0] * g[0] + v[1] * g[1] + g[2]
-        own = jnp.stack([g[0], g[1], jnp.zeros_like(s)])
-        y = inverse[:, 0] * s + inverse[:, 1] * a
-        return materialise((own - hand[:, 0] * s - hand[:, 1] * a, y))
+        b, lever, inverse, hand = row
+        b = b + _times(_turned(lever), g)
+        return materialise((carried * g - _times(hand, b), _times(inverse, b)))
 
     def down(w, row):
-        y, follow, by_stretch, by_angle = row
-        z = y - follow[:, 0] * w[0] - follow[:, 1] * w[1] - follow[:, 2] * w[2]
-        moved = w[:2] + by_stretch * z[0] + by_angle * z[1]
-        return materialise((jnp.concatenate([moved, z[1:]]), z))
+        y, follow, end = row
+        z = y - _times(follow, w)
+        return materialise((carried * w + _times(end, z), z))
 
     start = jnp.zeros((3, b.shape[2]), b.dtype)
-    _, y = lax.scan(up, start, (b, f.along, f.lever, f.inverse, f.hand), reverse=True)
-    _, z = lax.scan(down, start, (y, f.follow, f.by_stretch, f.by_angle))
+    _, y = lax.scan(up, start, (b, f.lever, f.inverse, f.hand), reverse=True)
+    _, z = lax.scan(down, start, (y, f.follow, f.end))
     return jnp.moveaxis(z, 0, 1)

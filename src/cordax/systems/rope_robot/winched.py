@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape
+from ..._checks import require, require_positive, require_shape, require_values
 from ..._fields import part_field
 from ..._precision import as_float_array, float_field
 from ...mechanics import State, System
@@ -254,11 +254,14 @@ class WinchedRopes(System):
         return ropes.dissipation(self.split(q)[0], self.split(v)[0])
 
     def valid(self, t, q, v):
-        payout = self.payout(t, self.split(q)[1])
+        return jnp.all(self._fits(self.payout(t, self.split(q)[1])))
+
+    def _fits(self, payout):
+        """Which ropes the model holds for."""
         rod = 0.5 * self.ropes.length / self.ropes.count
         longest = 0.5 * self.ropes.length if self.longest is None else self.longest
         fits = (rod + payout >= SHORTEST * rod) & (rod + payout <= longest)
-        return jnp.all(fits & (payout <= self.reserve))
+        return fits & (payout <= self.reserve)
 
     def expected(self, t, q, v):
         return (
@@ -279,6 +282,8 @@ class WinchedRopes(System):
         lengths = as_float_array(lengths)
         require_shape("lengths", lengths, (m,))
         payout = jnp.broadcast_to(lengths - self.ropes.length, (m,))
+        good = lambda lengths: self._fits(lengths - self.ropes.length)
+        require_values("lengths", good, lengths, expected=self.expected(t, None, None))
         ropes = self._with_payout(payout, jnp.zeros_like(payout))
         start = None if guess is None else State(self.split(guess.q)[0], self.split(guess.v)[0])
         own = ropes.rest(u, start, t)

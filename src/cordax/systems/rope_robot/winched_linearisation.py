@@ -36,6 +36,9 @@ def _times(A, x):
 class WinchedLinearisation(RopeLinearisation):
     """About a state of `WinchedRopes`, here `robot`; fields as in `RopeLinearisation`."""
 
+    def bare(self):
+        return self
+
     def border(self, h, h2) -> Border:
         machine = self.robot
         n, e, m = machine.ropes.n_q, machine.n_drive, machine.ropes.n_ropes
