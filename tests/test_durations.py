@@ -118,8 +118,9 @@ def test_what_is_remembered_follows_the_call():
     assert go(save_every=5).t.shape == (3,)
     push = np.array([5.0])
     pushed = go(control=push).q
-    push[:] = 0.0  # a mutable array is read anew
+    push[:] = 0.0  # a mutable array is told by its numbers
     assert go(control=push).q.tolist() == first.q.tolist() != pushed.tolist()
+    assert go(control=np.array([5.0])).q.tolist() == pushed.tolist()
     with pytest.raises(ValueError, match=r"state0.q: got shape \(2,\)"):
         go(s=State([0.3, 0.0], [0.0]))
     with pytest.raises(ValueError, match=r"state0.v"):

@@ -9,6 +9,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jax.core import Tracer
 
 from ._checks import known_values, require, require_finite, require_known, require_shape
@@ -21,8 +22,8 @@ from .timeloop import Run
 
 #: how many machines and settings are remembered
 _REMEMBERED = 8
-#: inputs that cannot change between two calls with the same object
-_UNCHANGING = (Controller, jax.Array, type(None))
+#: inputs that cannot change between two calls with the same object, or are told by their numbers
+_UNCHANGING = (Controller, jax.Array, np.ndarray, type(None))
 
 
 class Prepared(NamedTuple):
@@ -69,10 +70,13 @@ def prepare(
     """The run of a machine from `state`; the memory of its controller, as it starts unless
     `memory` is given; and whether the numbers are allowed, which a transformation may hide."""
     traced = isinstance(state.q, Tracer) or isinstance(state.v, Tracer)
+    numbers = isinstance(control, np.ndarray)
+    control = np.array(control) if numbers else control  # which its owner may change
     given = machine, integrator, formulation, control
     settings = accuracy, adjoint, save_every, dt, traced, _precision()
     lasting = accuracy is None or isinstance(accuracy, (int, float))
-    key = (*map(id, given), *settings) if lasting else None
+    inputs = (control.dtype, control.shape, control.tobytes()) if numbers else id(control)
+    key = (*map(id, given[:3]), inputs, *settings) if lasting else None
     found = None if key is None else _prepared.get(key)
     if found is None:
         found = _make(*given, state, memory, *settings[:-1])
