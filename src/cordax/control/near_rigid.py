@@ -17,6 +17,7 @@ from ..formulations import Reduced, reduce
 from ..math.linalg import gram, matmul, matvec
 from ..math.materialise import materialise
 from ..math.qp import solve_qp
+from ..math.take import take
 from ..mechanics import Controller, State
 from .references import Reference
 
@@ -162,7 +163,7 @@ class NearRigidQP(Controller):
         cables = machine.cable_terms(t, q, v)
         A = gram(at.G, cables.columns)
         moving = np.array([self._free().index(name) for name in self._moving()])
-        M = at.mass[:, moving]
+        M = take(at.mass, moving, axis=1)
         wanted = self._wanted(t, at, q, v)
         n_c = A.shape[1]
         none = lambda rows: jnp.zeros((rows.shape[0], n_u + n_c), q.dtype)
@@ -170,19 +171,22 @@ class NearRigidQP(Controller):
         if self.point is None:
             followed = np.array([self._moving().index(name) for name in self.followed])
             free = np.setdiff1d(np.arange(len(moving)), followed)
-            rows = jnp.concatenate([B, -A, -M[:, free]], axis=1)
-            right = matvec(M[:, followed], wanted) - at.force
+            rows = jnp.concatenate([B, -A, -take(M, free, axis=1)], axis=1)
+            right = matvec(take(M, followed, axis=1), wanted) - at.force
         else:
             H, left = self._point_rows(at, q, v)
-            H, free, followed = H[:, moving], np.arange(len(moving)), None
+            H, free, followed = take(H, moving, axis=1), np.arange(len(moving)), None
             rows = jnp.concatenate([B, -A, -M], axis=1)
             rows = below(rows, jnp.concatenate([none(H), H], axis=1))
             right = below(-at.force, wanted - left)
         if cables.rows is not None and cables.bias is not None:
             # strain accelerations are zero: conditions on the other coordinates
-            E, e = matmul(cables.rows, at.G)[:, moving], matvec(cables.rows, at.g) + cables.bias
-            rows = below(rows, jnp.concatenate([none(E), E[:, free]], axis=1))
-            right = below(right, -e if followed is None else -e - matvec(E[:, followed], wanted))
+            E = take(matmul(cables.rows, at.G), moving, axis=1)
+            left = -matvec(cables.rows, at.g) - cables.bias
+            if followed is not None:
+                left = left - matvec(take(E, followed, axis=1), wanted)
+            rows = below(rows, jnp.concatenate([none(E), take(E, free, axis=1)], axis=1))
+            right = below(right, left)
         n_f = len(free)
         cost = jnp.diag(jnp.concatenate([jnp.ones(n_u), jnp.zeros(n_c + n_f)])).astype(q.dtype)
         room = cables.stiffness * (self.least_strain - cables.strain)
@@ -200,8 +204,8 @@ class NearRigidQP(Controller):
         position, rate, _ = self.reference(t)
         if self.point is None:
             where = lambda names: np.array([names.index(name) for name in self.followed])
-            y = q[where(self.machine.coordinate_names)]
-            y_rate = v[where(self.machine.velocity_names)]
+            y = take(q, where(self.machine.coordinate_names))
+            y_rate = take(v, where(self.machine.velocity_names))
         else:
             y, y_rate = self._point(q, v)
         return after + self.K_p * (position - y) + self.K_d * (rate - y_rate)

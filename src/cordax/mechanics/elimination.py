@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from ..math.everywhere import everywhere
 from ..math.linalg import gram, matmul, matvec, pivoted, solve, vecmat
 from ..math.materialise import materialise
+from ..math.take import entries, take
 from .saddle import SaddlePoint, whole_matrix
 
 #: a selection whose blocks lose more digits than this takes is none here: pivots are looked for
@@ -55,7 +56,7 @@ class Selection:
 
     def in_order(self, chosen, dependent):
         """All velocities from both parts, (n, ...)."""
-        return jnp.concatenate([chosen, dependent])[self.order]
+        return take(jnp.concatenate([chosen, dependent]), self.order)
 
 
 def selection(system, chosen) -> Selection:
@@ -112,8 +113,8 @@ class DependentInverse(eqx.Module):
     @staticmethod
     def of(J, chosen: Selection) -> "DependentInverse":
         blocks, worst = [], [jnp.ones((), J.dtype)]
-        for rows, columns in chosen.groups:
-            A = materialise(J[rows[:, :, None], columns[:, None, :]])
+        for places, columns in chosen.groups:
+            A = materialise(entries(J, places[:, :, None], columns[:, None, :]))
             X = _inverses(A)
             blocks.append(X)
             # independent of the units of rows and columns, at least 1
@@ -127,8 +128,8 @@ class DependentInverse(eqx.Module):
         ask for."""
         flat = x if x.ndim == 2 else x[:, None]
         parts = [
-            _times(X, flat[rows]).reshape(-1, flat.shape[1])
-            for X, (rows, _) in zip(self.blocks, self.selection.groups, strict=True)
+            _times(X, take(flat, places)).reshape(-1, flat.shape[1])
+            for X, (places, _) in zip(self.blocks, self.selection.groups, strict=True)
         ]
         found = jnp.concatenate([*parts, flat[:0]]) if len(parts) != 1 else parts[0]
         return found if x.ndim == 2 else found[:, 0]
@@ -136,11 +137,11 @@ class DependentInverse(eqx.Module):
     def transposed(self, y):
         """Constraints (m,) from dependent velocities (m,) in the order of the blocks."""
         parts, start = [], 0
-        for X, (rows, _) in zip(self.blocks, self.selection.groups, strict=True):
-            own = y[start : start + rows.size].reshape(rows.shape)
-            start += rows.size
+        for X, (places, _) in zip(self.blocks, self.selection.groups, strict=True):
+            own = y[start : start + places.size].reshape(places.shape)
+            start += places.size
             parts.append(jnp.sum(X * own[:, :, None], axis=1).reshape(-1))
-        return jnp.concatenate([*parts, y[:0]])[np.argsort(self.selection.rows)]
+        return take(jnp.concatenate([*parts, y[:0]]), np.argsort(self.selection.rows))
 
 
 def _inverses(A):
@@ -186,26 +187,25 @@ def reduction(M, J, inverse: DependentInverse, f, b) -> Reduction:
     """Of `M x + J^T lam = f`, `J x = b`."""
     at = inverse.selection
     d = len(at.chosen)
-    C, g = materialise((-inverse.times(J[:, at.chosen]), inverse.times(b)))
+    C, g = materialise((-inverse.times(take(J, at.chosen, axis=1)), inverse.times(b)))
     # G and g as columns of one matrix
     whole = jnp.concatenate(
         [jnp.eye(d, d + 1, dtype=f.dtype), jnp.concatenate([C, g[:, None]], axis=1)]
     )
-    product = materialise(_mass_times(M, materialise(whole[at.order]), at.partners))
+    product = materialise(_mass_times(M, materialise(take(whole, at.order)), at.partners))
     MG, left = product[:, :d], f - product[:, d]
     free, held = at.chosen, at.dependent
-    MG, left, held_MG, held_left = materialise((MG, left, MG[held], left[held]))
-    mass = MG[free] + gram(C, held_MG)
-    return Reduction(C, g, mass, left[free] + vecmat(held_left, C), MG, left)
+    MG, left, held_MG, held_left = materialise((MG, left, take(MG, held), take(left, held)))
+    mass = take(MG, free) + gram(C, held_MG)
+    return Reduction(C, g, mass, take(left, free) + vecmat(held_left, C), MG, left)
 
 
 def _mass_times(M, X, partners):
     """`M X` (n, k), entry by entry of its sparse rows."""
     if partners is None:
         return matmul(M, X)
-    rows = np.arange(len(partners))
-    entries = materialise(M[rows[:, None], partners])
-    terms = (entries[:, i, None] * X[partners[:, i]] for i in range(partners.shape[1]))
+    there = materialise(entries(M, np.arange(len(partners))[:, None], partners))
+    terms = (there[:, i, None] * take(X, partners[:, i]) for i in range(partners.shape[1]))
     return functools.reduce(jnp.add, terms)
 
 
@@ -244,7 +244,7 @@ def _by_selection(M, J, inverse: DependentInverse, f, b):
     y = solve(*materialise((at.mass, at.force)), spd=True, nan_if_singular=True)
     x = inverse.selection.in_order(y, matvec(at.C, y) + at.g)
     held = inverse.selection.dependent
-    return x, inverse.transposed((at.left - matvec(at.MG, y))[held])
+    return x, inverse.transposed(take(at.left - matvec(at.MG, y), held))
 
 
 def _whole(M, J, f, b):

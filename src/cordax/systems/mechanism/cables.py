@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from ..._checks import require, require_positive, require_shape
 from ..._precision import float_field
 from ...math.materialise import materialise
+from ...math.take import take
 from ...mechanics.cables import ElasticCables
 from ...mechanics.motion import Reference, as_reference
 from .elements import Effort, Element, Instant, as_names, spread
@@ -191,7 +192,7 @@ class CableSet(Element):
         bodies, _, _ = self._indices(at.tree)
         R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
         whole = lambda route, R, p: jnp.sum(route.at(R, p).parts)
-        return jax.vmap(whole)(self.routes, R[bodies], p[bodies])
+        return jax.vmap(whole)(self.routes, take(R, bodies), take(p, bodies))
 
     def state(self, at: Instant) -> CableSetState:
         """Lengths and tensions."""
@@ -204,12 +205,13 @@ class CableSet(Element):
         def of_one(route, R, p, V):
             return rates(lambda R, p: jnp.concatenate(route.at(R, p)), R, p, V)
 
-        values, speeds = materialise(jax.vmap(of_one)(self.routes, R[bodies], p[bodies], V[bodies]))
+        carried = (take(x, bodies) for x in (R, p, V))
+        values, speeds = materialise(jax.vmap(of_one)(self.routes, *carried))
         k = len(self.routes.guides) - 1
         parts, straight, wrap = values[:, :k], values[:, k : 2 * k], values[:, 2 * k :]
         rest, rest_rate = jax.jvp(self.rest.position, (t,), (one,))
-        given = rest + jnp.sum(self.radius * at.q[q_rows], axis=1)
-        given_rate = rest_rate + jnp.sum(self.radius * at.v[v_rows], axis=1)
+        given = rest + jnp.sum(self.radius * take(at.q, q_rows), axis=1)
+        given_rate = rest_rate + jnp.sum(self.radius * take(at.v, v_rows), axis=1)
         stretch = jnp.sum(parts, axis=1) - given
         stretch_rate = jnp.sum(speeds[:, :k], axis=1) - given_rate
         free, free_rate = jnp.sum(straight, axis=1), jnp.sum(speeds[:, k : 2 * k], axis=1)
@@ -225,7 +227,7 @@ class CableSet(Element):
             # cable that passes a guide: what the drive at the first end gives and the stretch so
             # far, as if it were even, less what the parts before the guide take
             even = jnp.cumsum(straight[:, : k - 1], axis=1) / free[:, None]
-            first = rest_rate + jnp.sum(self.radius[:, :1] * at.v[v_rows[:, :1]], axis=1)
+            first = rest_rate + jnp.sum(self.radius[:, :1] * take(at.v, v_rows[:, :1]), axis=1)
             given_so_far = first[:, None] + even * stretch_rate[:, None]
             passing = given_so_far - jnp.cumsum(speeds[:, : k - 1], axis=1)
             share = jnp.tanh(passing / self.slip_width)
@@ -241,7 +243,7 @@ class CableSet(Element):
         R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
         # each segment pulls along itself on both of its ends
         pull = -jax.vmap(lambda route, *at: by_twists(lambda R, p: route.at(R, p).parts, *at))(
-            self.routes, R[bodies], p[bodies], tension
+            self.routes, take(R, bodies), take(p, bodies), tension
         )
         n = at.tree.n_bodies
         onto = jnp.asarray(np.eye(n + 1)[bodies.reshape(-1)][:, :n], at.q.dtype)
@@ -250,7 +252,7 @@ class CableSet(Element):
         if v_rows.shape[1]:
             # a drum feels the segment next to it: the first one, a second drum the last
             ends = [0] + [-1] * (v_rows.shape[1] - 1)
-            torque = (tension[:, np.array(ends)] * self.radius).reshape(-1)
+            torque = (take(tension, np.array(ends) % k, axis=1) * self.radius).reshape(-1)
             joint = spread(v_rows.reshape(-1), at.tree.n_v, torque)
         return Effort(joint, wrenches)
 
@@ -337,4 +339,7 @@ def reaches(
         if isinstance(element, CableSet):
             routed.append((element.bodies, element._indices(tree)[0], element.routes))
     reach = jax.vmap(lambda route, R, p: route.reach(R, p))
-    return [Reach(names, reach(routes, R[index], p[index])) for names, index, routes in routed]
+    return [
+        Reach(names, reach(routes, take(R, index), take(p, index)))
+        for names, index, routes in routed
+    ]

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...math.materialise import materialise
+from ...math.take import take
 from .body import Body
 from .kinematics import Motions, Poses, cross, cross_force
 from .tree import Tree, picked
@@ -37,7 +38,7 @@ class WorldInertia(NamedTuple):
         return jnp.concatenate([n, f], axis=1)
 
     def rows(self, index) -> "WorldInertia":
-        return WorldInertia(*(x[index] for x in self))
+        return WorldInertia(*(take(x, index) for x in self))
 
 
 def masses(bodies: tuple[Body, ...]) -> Masses:
@@ -76,7 +77,7 @@ def mass_matrix(tree: Tree, poses: Poses, inertia: WorldInertia) -> Float[Array,
     F = materialise(composite.rows(tree.owner).times(poses.S))
     first, second, place = tree.pairs
     if 3 * len(first) < place.size:
-        entries = materialise(jnp.sum(poses.S[first] * F[second], axis=1))
+        entries = materialise(jnp.sum(take(poses.S, first) * take(F, second), axis=1))
         return materialise(picked(entries, place.reshape(-1)).reshape(place.shape))
     P = jnp.sum(poses.S[:, None, :] * F[None, :, :], axis=2)
     on_the_way = tree.below[np.ix_(tree.owner, tree.owner)]
@@ -92,4 +93,4 @@ def bias(tree: Tree, at: Motions, inertia: WorldInertia, gravity, wrenches=None)
     if wrenches is not None:
         f = f - wrenches
     total = tree.below_sum(f)
-    return jnp.sum(at.poses.S * total[tree.owner], axis=1)
+    return jnp.sum(at.poses.S * take(total, tree.owner), axis=1)

@@ -18,6 +18,7 @@ from ..._precision import float_field
 from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_unit
 from ...math.smooth import ramp, ramp_integral
+from ...math.take import take
 from .kinematics import Motions, cross, groups
 from .tree import Tree
 
@@ -94,7 +95,7 @@ class _InJoints(Element):
 
     def at_joints(self, at: Instant):
         q, v = at.tree.scalars(self.joints, "joints")
-        return at.q[q], at.v[v]
+        return take(at.q, q), take(at.v, v)
 
     def on_joints(self, at: Instant, torque) -> Effort:
         _, v = at.tree.scalars(self.joints, "joints")

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...math.materialise import materialise
+from ...math.take import take
 from .body import Body
 from .tree import Tree
 
@@ -63,7 +64,7 @@ def motions(tree: Tree, placed: Placements, q, v) -> Motions:
     local_R = jnp.sum(placed.R[:, :, :, None] * R[:, None, :, :], axis=2)
     local_p = placed.p + jnp.sum(placed.R * p[:, None, :], axis=2)
     R, p = materialise(tree.compose(*materialise((local_R, local_p))))
-    S = materialise(to_world(R[tree.owner], p[tree.owner], S))
+    S = materialise(to_world(take(R, tree.owner), take(p, tree.owner), S))
     c = to_world(R, p, c)
     joint_velocity = _per_body(tree, S * v[:, None])
     V = materialise(tree.towards_root(joint_velocity))
@@ -91,7 +92,7 @@ def poses(tree: Tree, placed: Placements, q) -> Poses:
 
 def _joint_motions(tree: Tree, placed: Placements, q, v):
     """Stacked over bodies: R (N, 3, 3), p (N, 3), c (N, 6); over velocities: S (n_v, 6)."""
-    Rs, ps, Ss, cs, rows = [], [], [], [], []
+    Rs, ps, Ss, cs, places = [], [], [], [], []
     members = groups(tree)
     for joints, group in zip(placed.joints, members, strict=True):
         kind = tree.kinds[group[0]]
@@ -99,23 +100,19 @@ def _joint_motions(tree: Tree, placed: Placements, q, v):
         q_rows = tree.q_start[group][:, None] + np.arange(nq)
         v_rows = tree.v_start[group][:, None] + np.arange(nv)
         R, p, S, c = jax.vmap(lambda joint, q, v: joint.motion(q, v), axis_size=len(group))(
-            joints, q[q_rows], v[v_rows]
+            joints, take(q, q_rows), take(v, v_rows)
         )
         Rs.append(R)
         ps.append(p)
         cs.append(c)
         Ss.append(S.reshape(-1, 6))
-        rows.append(v_rows.reshape(-1))
+        places.append(v_rows.reshape(-1))
     body_order = np.argsort(np.concatenate(members))
-    v_order = np.argsort(np.concatenate(rows))
-    join = lambda parts, order: _reorder(jnp.concatenate(parts), order)
+    v_order = np.argsort(np.concatenate(places))
+    join = lambda parts, order: take(jnp.concatenate(parts), order)
     return materialise(
         (join(Rs, body_order), join(ps, body_order), join(Ss, v_order), join(cs, body_order))
     )
-
-
-def _reorder(x, order):
-    return x if np.array_equal(order, np.arange(len(order))) else x[order]
 
 
 def _per_body(tree: Tree, x):
@@ -127,7 +124,7 @@ def _per_body(tree: Tree, x):
     padded = jnp.concatenate([x, jnp.zeros_like(x[:1])])
     total = jnp.zeros((tree.n_bodies, x.shape[1]), x.dtype)
     for k in range(int(sizes.max(initial=0))):
-        total = total + padded[np.where(sizes > k, tree.v_start[:-1] + k, tree.n_v)]
+        total = total + take(padded, np.where(sizes > k, tree.v_start[:-1] + k, tree.n_v))
     return total
 
 

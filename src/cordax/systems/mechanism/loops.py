@@ -4,6 +4,7 @@ A loop says how far two frames are from fitting, as a function of their poses al
 velocity terms follow from the motions of the two bodies, for all loops of a kind at once."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -17,6 +18,7 @@ from ..._checks import require, require_positive, require_rotation, require_shap
 from ..._fields import name_field, names_field
 from ..._precision import as_float_array, float_field
 from ...math.materialise import materialise
+from ...math.take import take
 from ...mechanics.constraints import ConstraintTerms
 from .joints import rotation_between
 from .kinematics import Motions, cross
@@ -97,7 +99,7 @@ class SphericalLoop(_Pair):
 
     def residual(self, t, frames, y):
         first, second = frames
-        return (second.point(self.successor_point) - first.point(self.point))[self._kept]
+        return take(second.point(self.successor_point) - first.point(self.point), self._kept)
 
     @property
     def _kept(self) -> np.ndarray:
@@ -120,8 +122,14 @@ class SphericalLoop(_Pair):
         )
         sign, shift = np.array([-1.0, 1.0])[:, None], np.broadcast_to(np.eye(3)[:, None], (3, 2, 3))
         W = jnp.concatenate([lever, jnp.asarray(shift, x.dtype)], axis=2) * sign
-        gap = lambda a: (a[1] - a[0])[self._kept]
-        return gap(x), W[self._kept], jnp.zeros((len(self.axes), 0), x.dtype), gap(speed), gap(bias)
+        gap = lambda a: take(a[1] - a[0], self._kept)
+        return (
+            gap(x),
+            take(W, self._kept),
+            jnp.zeros((len(self.axes), 0), x.dtype),
+            gap(speed),
+            gap(bias),
+        )
 
 
 class FrameLoop(_Pair):
@@ -219,14 +227,18 @@ class LoopGroup(NamedTuple):
 
 def grouped(loops: tuple[Loop, ...], tree: Tree) -> list[LoopGroup]:
     """By kind, so that a hundred loops are as quick to compile as one."""
+    known = lambda x: (jax.tree.structure(x.nameless()), x.bodies, x.joints, len(x.row_names))
+    return _grouped(tuple(map(known, loops)), tree)
+
+
+@functools.cache
+def _grouped(loops, tree: Tree) -> list[LoopGroup]:
     kinds: dict = {}
     start = 0
-    for i, loop in enumerate(loops):
-        count = len(loop.row_names)
-        bodies = np.array([tree.body(name, "loop: body") for name in loop.bodies])
-        joints = tree.scalars(loop.joints, "loop: joints")
-        entry = (i, bodies, *joints, np.arange(start, start + count))
-        kinds.setdefault(jax.tree.structure(loop.nameless()), []).append(entry)
+    for i, (kind, names, joints, count) in enumerate(loops):
+        bodies = np.array([tree.body(name, "loop: body") for name in names])
+        places = tree.scalars(joints, "loop: joints")
+        kinds.setdefault(kind, []).append((i, bodies, *places, np.arange(start, start + count)))
         start += count
     return [
         LoopGroup(tuple(members), *(np.stack(x) for x in arrays))
@@ -259,7 +271,7 @@ def residuals(groups: list[LoopGroup], loops: tuple[Loop, ...], t, q, R, p) -> F
     R, p = with_ground(R, p)
     values = [
         jax.vmap(lambda loop, R, p, y: loop.residual(t, frames(R, p), y))(
-            kind, R[g.bodies], p[g.bodies], q[g.joints_q]
+            kind, take(R, g.bodies), take(p, g.bodies), take(q, g.joints_q)
         )
         for g, kind in zip(groups, loops, strict=True)
     ]
@@ -283,7 +295,9 @@ def terms(
         b = g.bodies
         each = jax.vmap(lambda loop, *state: loop.along(t, *state))
         phi, W, by_joint, rate, bias = materialise(
-            each(kind, R[b], p[b], V[b], A[b], q[g.joints_q], v[g.joints_v])
+            each(
+                kind, *(take(x, b) for x in (R, p, V, A)), take(q, g.joints_q), take(v, g.joints_v)
+            )
         )
         jacobian = _columns(tree, b, W, S)
         if g.joints_v.shape[1]:
@@ -305,11 +319,12 @@ def _columns(tree: Tree, bodies, W, S):
     if 3 * len(loop) > moves.size:
         columns = jnp.sum(W[:, :, :, None, :] * S, axis=-1)
         return jnp.sum(columns * jnp.asarray(moves, S.dtype)[:, None], axis=2)
-    entries = materialise(jnp.sum(W[loop, :, body] * S[velocity][:, None, :], axis=-1))
+    k, n, b = W.shape[0], S.shape[0], W.shape[2]
+    by_body = take(jnp.swapaxes(W, 1, 2).reshape(k * b, -1, 6), loop * b + body)
+    entries = materialise(jnp.sum(by_body * take(S, velocity)[:, None, :], axis=-1))
     place = np.full(moves.shape, len(loop))
     place[moves] = np.arange(len(loop))
-    k, n = W.shape[0], S.shape[0]
-    parts = [picked(entries, place[:, i].reshape(-1)).reshape(k, n, -1) for i in range(W.shape[2])]
+    parts = [picked(entries, place[:, i].reshape(-1)).reshape(k, n, -1) for i in range(b)]
     return jnp.swapaxes(sum(parts[1:], parts[0]), 1, 2)
 
 
@@ -377,4 +392,4 @@ def _in_order(groups: list[LoopGroup], values):
     """Rows of all groups (k, rows, ...) in the order of the constraints (m, ...)."""
     flat = jnp.concatenate([x.reshape(-1, *x.shape[2:]) for x in values])
     order = np.argsort(np.concatenate([g.rows.reshape(-1) for g in groups]))
-    return flat if np.array_equal(order, np.arange(len(order))) else flat[order]
+    return take(flat, order)

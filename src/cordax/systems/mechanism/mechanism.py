@@ -13,6 +13,7 @@ from ..._fields import names_field, part_field
 from ..._precision import float_field
 from ..._programs import kept_filter_jit
 from ...math.materialise import materialise
+from ...math.once import once
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
@@ -172,7 +173,7 @@ class Mechanism(System):
     # --- equations
     def motions(self, q, v) -> kinematics.Motions:
         """Poses, velocities and velocity-product accelerations of all bodies."""
-        return kinematics.motions(self.tree, self._constants().placements, q, v)
+        return once(kinematics.motions, self.tree, self._constants().placements, q, v)
 
     def mass_matrix(self, q):
         c = self._constants()
@@ -215,18 +216,21 @@ class Mechanism(System):
         return loop_terms.residuals(self._groups, c.loops, t, q, poses.R, poses.p)
 
     def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        at, kinds = self.motions(q, v), self._constants().loops
-        return loop_terms.terms(self.tree, self._groups, kinds, t, q, v, at)
+        return self._loop_terms(t, q, v)
+
+    def _loop_terms(self, t, q, v) -> ConstraintTerms:
+        given = self.tree, self._groups, self._constants().loops, t, q, v, self.motions(q, v)
+        return once(loop_terms.terms, *given)
 
     def equations(self, t, q, v, u):
         c = self._constants()
         at = self.motions(q, v)
-        inertia = dynamics.world_inertia(at.poses, c.masses)
+        inertia = once(dynamics.world_inertia, at.poses, c.masses)
         return materialise(
             (
-                dynamics.mass_matrix(self.tree, at.poses, inertia),
+                once(dynamics.mass_matrix, self.tree, at.poses, inertia),
                 self._force(self._instant(t, q, v, at), u, inertia),
-                loop_terms.terms(self.tree, self._groups, c.loops, t, q, v, at),
+                self._loop_terms(t, q, v),
             )
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._checks import require
 from ...math.linalg import matmul
+from ...math.take import take
 from .body import WORLD, Body
 from .joints import Joint
 
@@ -118,11 +119,11 @@ class Tree:
 def picked(x, index):
     """Rows of `x` (N, ...) at `index` (k,); zero where that is N, the ground."""
     n = x.shape[0]
-    rows = x[np.minimum(index, n - 1)]
+    found = take(x, np.minimum(index, n - 1))
     if np.all(index < n):
-        return rows
+        return found
     there = (np.asarray(index) < n).reshape(-1, *(1,) * (x.ndim - 1))
-    return jnp.where(there, rows, 0.0)
+    return jnp.where(there, found, 0.0)
 
 
 def _descendants(below) -> np.ndarray | None:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from ..._checks import require, require_positive, require_shape
 from ..._fields import names_field
 from ..._precision import float_field
+from ...math.take import take
 from .elements import Effort, Element, Instant, spread
 from .involute import CableState, Involute, RigidInvolute
 from .tree import Tree
@@ -62,7 +63,7 @@ class WoundCables(Element):
         """Lengths and strains of all cables, shape (n,) each."""
         tree = at.tree
         start = np.array([tree.coordinates(name).start for name in self.cables])
-        q, v = at.q[start[:, None] + np.arange(2)], at.v[self._rows(tree)]
+        q, v = take(at.q, start[:, None] + np.arange(2)), take(at.v, self._rows(tree))
         joints = at.joints_of(self.cables)
         return jax.vmap(lambda joint, q, v: joint.cable(q, v))(joints, q, v)
 
@@ -74,15 +75,15 @@ class WoundCables(Element):
     def effort(self, at, u):
         cable = self.state(at)
         force = -self.tension(cable)[:, None] * cable.by_q
-        rows = self._rows(at.tree).reshape(-1)
-        return Effort(joint=spread(rows, at.tree.n_v, force.reshape(-1)))
+        places = self._rows(at.tree).reshape(-1)
+        return Effort(joint=spread(places, at.tree.n_v, force.reshape(-1)))
 
     def terms(self, at: Instant) -> CableTerms:
         """What a controller asks for."""
         cable, n = self.state(at), len(self.cables)
-        rows = self._rows(at.tree)
+        places = self._rows(at.tree)
         onto = np.zeros((at.tree.n_v, n, 2))
-        onto[rows, np.arange(n)[:, None], np.arange(2)] = 1.0
+        onto[places, np.arange(n)[:, None], np.arange(2)] = 1.0
         resisting = jnp.where((cable.strain > 0)[:, None], cable.by_q, 0.0)
         columns = jnp.sum(jnp.asarray(onto, at.q.dtype) * resisting, axis=2)
         stiffness = jnp.broadcast_to(self.modulus * self.area, (n,))
@@ -91,7 +92,7 @@ class WoundCables(Element):
     def outputs(self, at, u):
         cable = self.state(at)
         tension = self.tension(cable)
-        rate = jnp.sum(cable.by_q * at.v[self._rows(at.tree)], axis=1)
+        rate = jnp.sum(cable.by_q * take(at.v, self._rows(at.tree)), axis=1)
         return {
             "tension": tension,
             "strain": cable.strain,

@@ -1,0 +1,29 @@
+"""`take`: entries of an array at known places.
+
+`x[index]` with a NumPy array compares, adds and converts indices in the program, which XLA moves
+out of the time loop before it sees that they are constants: what depends on them is then compiled,
+and computed, once for every mention of it, as in a machine and in the controller that holds it."""
+
+import numpy as np
+from jax import lax
+
+_IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+
+
+def take(x, index, axis: int = 0):
+    """`jnp.take(x, index, axis)` for a NumPy array `index` (...) of places, none negative."""
+    index, n = np.asarray(index), x.shape[axis]
+    if index.size and not (0 <= index.min() and index.max() < n):
+        raise IndexError(f"places {index.min()} to {index.max()} of {n}")
+    places = index.reshape(-1)
+    if not np.array_equal(places, np.arange(n)):
+        others = tuple(i for i in range(x.ndim) if i != axis)
+        sizes = tuple(1 if i == axis else size for i, size in enumerate(x.shape))
+        numbers = lax.GatherDimensionNumbers(others, (axis,), (axis,))
+        x = lax.gather(x, places[:, None].astype(np.int32), numbers, sizes, mode=_IN_BOUNDS)
+    return x.reshape(*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+
+
+def entries(A, i, j):
+    """`A[i, j]` of a matrix, for NumPy arrays of places that broadcast."""
+    return take(A.reshape(-1), np.asarray(i) * A.shape[1] + np.asarray(j))
