@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from mechanism_trees import PinocchioTree, random_state, random_tree
+from scipy.spatial.transform import Rotation
 
 import cordax
 from cordax.systems import mechanism as parts
@@ -123,6 +124,90 @@ def test_free_tumbling_conserves_energy_with_order_four():
         drift.append(np.ptp(energy))
     assert drift[1] < 1e-8 * abs(energy[0])
     assert drift[0] / drift[1] > 12
+
+
+def round_cells(outer, inner, along):
+    """Places (k, 3) and volumes (k,) round an axis z: exact for moments of inertia."""
+    x, w = np.polynomial.legendre.leggauss(4)
+    r, dr = 0.5 * (outer + inner + (outer - inner) * x), 0.5 * (outer - inner) * w
+    angle = 2 * np.pi * np.arange(8) / 8
+    z, dz = 0.5 * along * x, 0.5 * along * w
+    r, a, z = np.meshgrid(r, angle, z, indexing="ij")
+    volume = (dr[:, None, None] * np.pi / 4 * dz) * r
+    return np.stack([r * np.cos(a), r * np.sin(a), z], axis=-1).reshape(-1, 3), volume.reshape(-1)
+
+
+def square_cells(sizes):
+    x, _ = np.polynomial.legendre.leggauss(2)
+    places = np.stack(np.meshgrid(*(0.5 * s * x for s in sizes), indexing="ij"), axis=-1)
+    return places.reshape(-1, 3), np.full(8, np.prod(sizes) / 8)
+
+
+def ball_cells(radius):
+    """Slices of a ball, each a disc: the radius of a slice depends on z."""
+    x, w = np.polynomial.legendre.leggauss(4)
+    slices = [round_cells(radius * np.sqrt(1 - z * z), 0.0, 1e-9) for z in x]
+    places = [p * [1, 1, 0] + [0, 0, radius * z] for (p, _), z in zip(slices, x, strict=True)]
+    volumes = [v / 1e-9 * radius * dz for (_, v), dz in zip(slices, w, strict=True)]
+    return np.concatenate(places), np.concatenate(volumes)
+
+
+SHAPES = {
+    "cylinder": (lambda o: parts.cylinder(0.2, 0.7, **o), round_cells(0.2, 0.0, 0.7)),
+    "tube": (lambda o: parts.tube(0.2, 0.15, 0.7, **o), round_cells(0.2, 0.15, 0.7)),
+    "box": (lambda o: parts.box((0.3, 0.2, 0.5), **o), square_cells((0.3, 0.2, 0.5))),
+    "cube": (lambda o: parts.cube(0.4, **o), square_cells((0.4, 0.4, 0.4))),
+    "sphere": (lambda o: parts.sphere(0.3, **o), ball_cells(0.3)),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_primitives_weigh_what_their_volume_does(shape):
+    """Mass, centre and inertia by a sum over the volume, from a density and from a mass; turned and
+    moved as pieces of a body."""
+    make, (places, volumes) = SHAPES[shape]
+    turn, shift = Rotation.from_rotvec([0.3, -0.5, 0.2]), np.array([0.1, -0.2, 0.4])
+    pieces = [make({"density": 800.0}), make({"mass": 800.0 * volumes.sum()})]
+    weights, x = 800.0 * volumes, turn.apply(places) + shift
+    for solid in (piece.turned(turn.as_matrix()).moved(shift) for piece in pieces):
+        np.testing.assert_allclose(solid.mass, weights.sum(), rtol=1e-12)
+        np.testing.assert_allclose(solid.centre, weights @ x / weights.sum(), atol=1e-12)
+        d = x - shift
+        inertia = np.einsum("k,kij->ij", weights, np.einsum("kl,kl,ij->kij", d, d, np.eye(3)))
+        inertia = inertia - np.einsum("k,ki,kj->ij", weights, d, d)
+        np.testing.assert_allclose(solid.inertia, inertia, rtol=1e-9, atol=1e-9 * inertia.max())
+
+
+def test_a_tube_is_wider_outside_than_inside():
+    with pytest.raises(ValueError, match=r"inner: got 0.2.*less than outer, 0.1"):
+        parts.tube(0.1, 0.2, 1.0, mass=1.0)
+
+
+ROWS = ("x", "y", "z", "rx", "ry", "rz")
+
+
+@pytest.mark.parametrize(("free", "velocity"), [("rz", 2), ("z", 5)])
+def test_rows_of_a_loop_are_a_joint(free, velocity):
+    """A floating body held in all rows but one moves like one on a hinge, or on a slider."""
+    solids = parts.box((0.3, 0.2, 0.5), mass=2.0, centre=(0.2, 0.1, 0.05))
+    gravity, u = (3.0, -4.0, -8.0), jnp.zeros(0)
+    joint = parts.Revolute("z") if free == "rz" else parts.Prismatic("z")
+    placed = {"at": (0.5, 0.2, 0.1), "solids": solids}
+    one = parts.Mechanism([parts.Body("a", joint, **placed)], gravity=gravity)
+    kept = tuple(row for row in ROWS if row != free)
+    loop = parts.FrameLoop("world", "a", point=(0.5, 0.2, 0.1), rows=kept)
+    held = parts.Mechanism([parts.Body("a", parts.Floating(), solids=solids)], [loop],
+                           gravity=gravity)  # fmt: skip
+    q, rate = 0.3, 0.7
+    turn = (np.cos(0.5 * q), 0, 0, np.sin(0.5 * q)) if free == "rz" else (1, 0, 0, 0)
+    place = np.array([0.5, 0.2, 0.1 if free == "rz" else 0.1 + q])
+    accelerate = eqx.filter_jit(lambda machine, *at: cordax.Baumgarte().acceleration(machine, *at))
+    wanted = accelerate(one, 0.0, jnp.array([q]), jnp.array([rate]), u)[0]
+    v = jnp.zeros(6).at[velocity].set(rate)
+    found, forces = accelerate(held, 0.0, jnp.array([*turn, *place]), v, u)
+    np.testing.assert_allclose(found[velocity], wanted[0], rtol=1e-10)
+    np.testing.assert_allclose(np.delete(found, velocity), 0.0, atol=1e-10)
+    assert abs(wanted[0]) > 1.0 and np.abs(forces).max() > 1.0
 
 
 def test_springs_friction_and_limits():

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.core import Tracer
+from jax.extend.core import get_opaque_trace_state
 
 
 class _Done(NamedTuple):
@@ -30,7 +31,7 @@ def once(function: Callable, *arguments):
     given, structure = jax.tree.flatten(arguments)
     if not any(isinstance(x, Tracer) for x in given):
         return function(*arguments)
-    trace = jax.core.get_opaque_trace_state(convention="nnx")
+    trace = get_opaque_trace_state(convention="nnx")
     for done in _done:
         same = done.function is function and done.trace == trace and done.structure == structure
         if same and all(x is y for x, y in zip(done.given, given, strict=True)):

@@ -116,6 +116,8 @@ def plot_snapshots(
             squeeze=False,
             **options,
         )
+        if not flat:  # room for the names of axes, which the layout does not see in space
+            figure.get_layout_engine().set(rect=(0.0, 0.07, 1.0, 0.93))  # pyright: ignore
         axes = list(grid.flat)
         for i, scene, one in zip(rows, scenes, axes, strict=True):
             fit_view(one, scenes, view, focus)

@@ -1,2 +1,2 @@
-"""M. Lieskovsky, "Positioning of tensegrity structures" (2022): its strut, its manipulator, their
+"""J. Lieskovsky, "Positioning of tensegrity structures" (2022): its strut, its manipulator, their
 control and its splines."""

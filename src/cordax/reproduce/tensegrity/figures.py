@@ -79,7 +79,7 @@ def variants(study: Study):
         ):
             off = np.abs(mine - wanted).max(axis=1)
             one.plot(m.t, off, lw=1.0, color=f"C{i}", label=letter)
-            one.legend(frameon=False)
+            _named(one)
     axes[1, 0].set(ylabel="angles: off the eps variant", xlabel="time [s]")
     axes[1, 1].set(ylabel="strains: off the eps variant", xlabel="time [s]")
     figure.suptitle("Constant torques")
@@ -130,4 +130,9 @@ def _curves(axes, t, values, names, title: str) -> None:
     for i, name in enumerate(names):
         axes.plot(t, values[:, i], lw=1.0, color=f"C{i}", label=name)
     axes.set_ylabel(title)
-    axes.legend(frameon=False, loc="upper right", ncols=2 if len(names) > 3 else 1)
+    _named(axes)
+
+
+def _named(axes) -> None:
+    """Beside the curves, where the names cover none."""
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -29,7 +29,7 @@ _CASES = {
     ASIDE_FREE: (0.0, (1, -0.35, 0.35)),
 }
 #: [s]; and every n-th step is kept, by all runs, which then share one compiled program
-STEP, _KEPT = 2.5e-3, 8
+STEP, _KEPT = 2.5e-3, 4
 #: a run is lost where the end effector is further from its path than this [m]
 LOST = 0.02
 

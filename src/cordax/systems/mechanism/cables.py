@@ -251,8 +251,8 @@ class CableSet(Element):
         joint = None
         if v_rows.shape[1]:
             # a drum feels the segment next to it: the first one, a second drum the last
-            ends = [0] + [-1] * (v_rows.shape[1] - 1)
-            torque = (take(tension, np.array(ends) % k, axis=1) * self.radius).reshape(-1)
+            ends = np.array([0] + [tension.shape[1] - 1] * (v_rows.shape[1] - 1))
+            torque = (take(tension, ends, axis=1) * self.radius).reshape(-1)
             joint = spread(v_rows.reshape(-1), at.tree.n_v, torque)
         return Effort(joint, wrenches)
 

@@ -4,7 +4,7 @@ The predecessor frame is the pulley's, centred, with z along its axis. The cable
 at the tangent point `r j` and runs along `+i` of the successor frame for a length l; q1 is the
 angle by which it has unwound. Turning the pulley by +delta at a fixed direction of the cable winds
 in `r delta`. The three elastic variants are one mechanical system in other coordinates
-(M. Lieskovsky, "Positioning of tensegrity structures", 2022, eqs. 3.1.18 to 3.1.32)."""
+(J. Lieskovsky, "Positioning of tensegrity structures", 2022, eqs. 3.1.18 to 3.1.32)."""
 
 from typing import ClassVar, NamedTuple
 

@@ -1,7 +1,7 @@
 """A tensegrity manipulator: three struts with winches at both ends, six cables, an end effector on
 three links.
 
-M. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.2. What the thesis leaves
+J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.2. What the thesis leaves
 open or contradicts is chosen: universal joints at the feet (spherical ones would give 15 degrees of
 freedom), links on hinges at the end effector, blocks of 2Q x 3h x Q on the strut axes."""
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_finite, require_positive, require_shape
+from ..._checks import known_values, require, require_finite, require_positive, require_shape
 from ..._precision import as_float_array, float_field
 
 
@@ -50,6 +50,8 @@ def tube(
     outer, inner, length = (as_float_array(x) for x in (outer, inner, length))
     require_positive("outer", outer)
     require_positive("inner", inner, zero_allowed=True)
+    wall = known_values(outer - inner)
+    require(wall is None or bool((wall > 0).all()), "inner", inner, f"less than outer, {outer}")
     require_positive("length", length)
     m = _mass(density, mass, jnp.pi * (outer**2 - inner**2) * length)
     square = outer**2 + inner**2

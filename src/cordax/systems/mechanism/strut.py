@@ -1,6 +1,6 @@
 """A strut on a cross shaft, held by three cables from winches on the ground.
 
-M. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.1. What the thesis leaves
+J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.1. What the thesis leaves
 open is chosen: the pulley's offset (half a block, which puts the block on the ground and the
 tangent point on the block's axis), the mass of the block, the azimuth of the first cable."""
 
