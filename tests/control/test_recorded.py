@@ -99,3 +99,11 @@ def test_samples_and_weights_agree_however_the_instants_are_rounded(interpolatio
 def test_bad_recordings_are_named(t, values, interpolation, message):
     with pytest.raises(ValueError, match=message):
         RecordedInput(t, values, interpolation)
+
+
+def test_made_within_jit():
+    """Samples that are known stay so: a loss may build its own controller."""
+    values = np.sin(T)[:, None]
+    held = jax.jit(lambda t, k: k * RecordedInput(T, values)(t, None, ())[0])
+    expected = RecordedInput(T, values)(jnp.asarray(0.3), None, ())[0]
+    np.testing.assert_allclose(held(0.3, 2.0), 2.0 * expected, rtol=1e-14)

@@ -1,6 +1,7 @@
 """Robots and runs that are refused, and why."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,6 +22,15 @@ def test_a_body_without_thickness():
     flat = box_inertia(2.0, (0.3, 0.2, 0.0))
     with pytest.raises(ValueError, match=r"inertia.*extent in all three directions.*singular"):
         NaturalBody(2.0, flat)
+
+
+def test_the_inertia_of_a_box_within_jit():
+    """Known numbers stay known there, and mass and edges may be traced."""
+    size, expected = np.array([0.3, 0.2, 0.1]), 2.0 / 12.0 * np.diag([0.05, 0.10, 0.13])
+    fixed = jax.jit(lambda x: x * box_inertia(2.0, size))
+    traced = jax.jit(box_inertia)
+    for found in (box_inertia(2.0, size), fixed(1.0), traced(2.0, size)):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize(

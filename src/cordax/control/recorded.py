@@ -37,7 +37,9 @@ class RecordedInput(Controller):
 
     def __init__(self, t, values, interpolation: Literal["cubic", "linear", "hold"] = "cubic"):
         require_known("interpolation", interpolation, ("cubic", "linear", "hold"))
-        t, values = np.asarray(as_float_array(t, "t")), as_float_array(values, "values")
+        with jax.ensure_compile_time_eval():  # known instants stay known within jit
+            t = np.asarray(as_float_array(t, "t"))
+        values = as_float_array(values, "values")
         require_axes("t", t, 1, "(k,), one instant per sample")
         fits = values.ndim == 2 and t.shape == (values.shape[0],)
         require(fits, "values", f"shape {values.shape}", f"shape ({t.size}, number of inputs)")

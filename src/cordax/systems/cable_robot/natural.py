@@ -6,6 +6,7 @@ and Bayo: `q = (r_i, r_j, v_i, v_j)`, `X = [r_j - r_i, v_i, v_j]` with columns f
 Any point of the body is linear in q."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -150,15 +151,20 @@ def torque_force(q, torque) -> Float[Array, " 12"]:
     return jnp.concatenate([-on_axes[:1], on_axes]).reshape(12)
 
 
-def box_inertia(mass, size) -> np.ndarray:
+def box_inertia(mass, size) -> Float[Array | np.ndarray, "3 3"]:
     """Inertia (3, 3) [kg m^2] about its centre of a uniform box of edges `size` (3,) [m]."""
-    mass, size = np.asarray(as_float_array(mass, "mass")), as_float_array(size, "size")
+    with jax.ensure_compile_time_eval():  # known numbers stay known within jit
+        mass, size = as_float_array(mass, "mass"), as_float_array(size, "size")
     require_shape("mass", mass, ())
     require_shape("size", size, (3,))
     require_positive("mass", mass)
     require_positive("size", size, zero_allowed=True)
-    x, y, z = np.asarray(size) ** 2
-    return mass / 12.0 * np.diag([y + z, x + z, x + y])
+    known = [known_values(x) for x in (mass, size)]
+    if all(x is not None for x in known):
+        m, (x, y, z) = known
+        return m / 12.0 * np.diag([y**2 + z**2, x**2 + z**2, x**2 + y**2])
+    x, y, z = size
+    return mass / 12.0 * jnp.diag(jnp.stack([y**2 + z**2, x**2 + z**2, x**2 + y**2]))
 
 
 def _check_inertia(inertia) -> None:
