@@ -42,6 +42,17 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_traceback_in_locations_limit", 0)
 gc.set_threshold(50_000, 20, 50)
 
+#: programs compiled or loaded so far in this process; a test that asks for hundreds computes
+#: operation by operation, 20 ms each, what one compiled function would do
+_programs = [0]
+MANY = 150
+
+
+@jax.monitoring.register_event_duration_secs_listener
+def _count_programs(event, seconds, **_):
+    _programs[0] += event.endswith("backend_compile_duration")
+
+
 #: resident memory of a worker [MB] from which on what is free goes back to the system
 TRIM = 500
 #: and from which on it then drops its programs; the largest single test needs about one gigabyte
@@ -98,6 +109,15 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    before = _programs[0]
+    result = yield
+    if (asked := _programs[0] - before) > MANY:
+        _eager[item.nodeid] = asked
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
     """What was freed goes back to the system only when glibc is told to: without that the memory
     of a worker never shrinks."""
@@ -131,6 +151,8 @@ _peaks: list[float] = []
 #: units that a worker has run; of all workers
 _seen: set[str] = set()
 _units: list[str] = []
+#: tests that asked for more than `MANY` programs, and how many
+_eager: dict[str, int] = {}
 
 
 def _peak() -> float:
@@ -142,6 +164,7 @@ def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["peak"] = _peak()
         session.config.workeroutput["units"] = sorted(_seen)
+        session.config.workeroutput["eager"] = _eager
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -149,6 +172,7 @@ def pytest_testnodedown(node):
     if hasattr(node, "workeroutput"):
         _peaks.append(node.workeroutput["peak"])
         _units.extend(node.workeroutput["units"])
+        _eager.update(node.workeroutput["eager"])
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -158,6 +182,10 @@ def pytest_terminal_summary(terminalreporter):
     terminalreporter.write_line(f"peak memory of each worker [GB]: {peaks}")
     if torn := sorted(unit for unit, n in Counter(_units).items() if n > 1):
         terminalreporter.write_line(f"run by more than one worker: {', '.join(torn)}")
+    if _eager:
+        terminalreporter.write_line(f"tests that asked for more than {MANY} programs each:")
+    for name, asked in sorted(_eager.items(), key=lambda pair: -pair[1]):
+        terminalreporter.write_line(f"  {asked} {name}")
 
 
 def pytest_unconfigure():

@@ -1,5 +1,6 @@
 """Discrete elastic rods: energies, linearisation, beams, twist, rest shapes."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,47 +36,74 @@ def bent():
         drag=0.1,
         rest_curvature=rng.normal(size=(N + 1, 2)),
     )
-    q = rod.default_state().q + 0.02 * rng.normal(size=rod.n_q)
-    return rod, jnp.asarray(0.4), q, jnp.asarray(0.3 * rng.normal(size=rod.n_q))
+    q = np.asarray(rod.default_state().q) + 0.02 * rng.normal(size=rod.n_q)
+    return rod, jnp.asarray(0.4), jnp.asarray(q), jnp.asarray(0.3 * rng.normal(size=rod.n_q))
+
+
+@eqx.filter_jit
+def force(rod, t, q, v):
+    return rod.force(t, q, v, jnp.zeros(0))
+
+
+@eqx.filter_jit
+def energy(rod, t, q):
+    """And how it falls."""
+    value, slope = jax.value_and_grad(rod.potential_energy, argnums=1)(t, q)
+    return value, -slope
+
+
+@eqx.filter_jit
+def strains(rod, t, q):
+    return rod.strains(t, q)
 
 
 def test_forces_are_those_of_the_energy(bent):
     rod, t, q, v = bent
-    fall = -jax.grad(rod.potential_energy, argnums=1)(t, q)
+    fall = energy(rod, t, q)[1]
     rigid = DiscreteRod(
         rod.nodes, rod.left, rod.right, rod.length, rest_curvature=rod.rest_curvature
     )
-    f = rigid.force(t, q, jnp.zeros_like(v), jnp.zeros(0))
-    np.testing.assert_allclose(f, fall, atol=1e-12 * float(jnp.abs(f).max()))
+    f = force(rigid, t, q, 0.0 * v)
+    np.testing.assert_allclose(f, fall, atol=1e-12 * np.abs(f).max())
 
 
 def test_linearisation_is_the_derivative_of_the_force(bent):
     rod, t, q, v = bent
-    u = jnp.zeros(0)
-    motion = rod.linearise(t, q, v, u)
-    K, D = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, u)
-    found = motion.matrices()
-    np.testing.assert_allclose(found[1], K, atol=1e-12 * float(jnp.abs(K).max()))
-    np.testing.assert_allclose(found[2], D, atol=1e-12 * float(jnp.abs(D).max()))
-    b, h = jnp.sin(jnp.arange(q.shape[0]) + 1.0), 5e-3
-    x = jnp.linalg.solve(rod.mass_matrix(q) - h * D - h * h * K, b)
-    np.testing.assert_allclose(motion.implicit_solver(h)(b), x, rtol=1e-9)
-    np.testing.assert_allclose(motion.f, rod.force(t, q, v, u), rtol=1e-12)
+    b, h = jnp.asarray(np.sin(np.arange(q.shape[0]) + 1.0)), 5e-3
+
+    @eqx.filter_jit
+    def look(rod):
+        motion = rod.linearise(t, q, v, jnp.zeros(0))
+        derivatives = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, jnp.zeros(0))
+        solved = motion.implicit_solver(jnp.asarray(h))(b)
+        return motion.matrices(), motion.f, solved, derivatives, rod.mass_matrix(q)
+
+    found, f, solved, (K, D), M = (jax.tree.map(np.asarray, x) for x in look(rod))
+    np.testing.assert_allclose(found[1], K, atol=1e-12 * np.abs(K).max())
+    np.testing.assert_allclose(found[2], D, atol=1e-12 * np.abs(D).max())
+    x = np.linalg.solve(M - h * D - h * h * K, b)
+    np.testing.assert_allclose(solved, x, rtol=1e-9)
+    np.testing.assert_allclose(f, force(rod, t, q, v), rtol=1e-12)
 
 
 def test_damping_takes_what_grippers_and_nodes_do_to_strains(bent):
     """Damping forces are those of rates of strain by differences, turning grippers included."""
     rod, t, q, v = bent
     h = 1e-5
-    ahead, behind = (rod.strains(t + e, q + e * v) for e in (h, -h))
+    ahead, behind = (strains(rod, t + e, q + e * v) for e in (h, -h))
     rates = [(a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True)]
-    bending, axial = rod._joints(t).bending, rod.spacing * rod.EA
-    _, back = jax.vjp(lambda q: rod.strains(t, q), q)
-    resists = back((rod.bending_time * bending * rates[0], rod.axial_time * axial * rates[1]))[0]
-    air = rod.drag * rod.spacing * v.at[3 * (N - 1) :].set(0.0)
-    still = -jax.grad(rod.potential_energy, argnums=1)(t, q)
-    f = rod.force(t, q, v, jnp.zeros(0))
-    np.testing.assert_allclose(f - still, -resists - air, atol=1e-6 * float(jnp.abs(resists).max()))
+
+    @eqx.filter_jit
+    def damping(rod, rates):
+        bending, axial = rod._joints(t).bending, rod.spacing * rod.EA
+        _, back = jax.vjp(lambda q: rod.strains(t, q), q)
+        resists = rod.bending_time * bending * rates[0], rod.axial_time * axial * rates[1]
+        return back(resists)[0], rod.drag * rod.spacing * v.at[3 * (N - 1) :].set(0.0)
+
+    resists, air = map(np.asarray, damping(rod, rates))
+    still = energy(rod, t, q)[1]
+    f = force(rod, t, q, v)
+    np.testing.assert_allclose(f - still, -resists - air, atol=1e-6 * np.abs(resists).max())
 
 
 def straight(count, **numbers):
@@ -86,14 +114,18 @@ def straight(count, **numbers):
 
 def test_sag_of_a_clamped_beam():
     """rho A g L^4 / (384 EI) to first order in g, with order 2 in the number of segments."""
+
+    @eqx.filter_jit
+    def about(rod, state):
+        motion = rod.linearise(0.0 * rod.length, state.q, state.v, jnp.zeros(0))
+        return motion.matrices()[1], motion.f
+
     errors = []
     for count in (8, 16):
         rod = straight(count, EI=1.0, gravity=1e-3)
-        state = rod.default_state()
-        motion = rod.linearise(0.0 * rod.length, state.q, state.v, jnp.zeros(0))
-        moved = jnp.linalg.solve(motion.matrices()[1], -motion.f)
-        down = moved[: 3 * (count - 1)].reshape(-1, 3)[:, 2]
-        errors.append(float(-down.min() * 384 / 1e-3 - 1.0))
+        K, f = map(np.asarray, about(rod, rod.default_state()))
+        down = np.linalg.solve(K, -f)[: 3 * (count - 1)].reshape(-1, 3)[:, 2]
+        errors.append(-down.min() * 384 / 1e-3 - 1.0)
     assert abs(errors[1]) < 0.04
     assert 3.8 < errors[0] / errors[1] < 4.2
 
@@ -103,11 +135,12 @@ def test_turned_gripper_twists_evenly():
     turned = Gripper([1.0, 0, 0], [1.0, 0, 0], [0.0, -np.sin(angle), np.cos(angle)])
     rod = DiscreteRod(rod.nodes, rod.left, turned, length=1.0, GJ=0.3, gravity=0.0)
     places = (np.arange(5) + 0.5) / 5
-    q = rod.default_state().q.at[12:].set(angle * places)
-    t, u = jnp.zeros(()), jnp.zeros(0)
+    q = np.array(rod.default_state().q)
+    q[12:] = angle * places
+    q, t = jnp.asarray(q), jnp.zeros(())
     # round-off of the spacing, 1e-16 m, is 1e-11 N through EA/l = 1e5 N/m
-    np.testing.assert_allclose(rod.force(t, q, 0.0 * q, u), 0.0, atol=1e-10)
-    np.testing.assert_allclose(rod.potential_energy(t, q), 0.5 * 0.3 * angle**2, rtol=1e-12)
+    np.testing.assert_allclose(force(rod, t, q, 0.0 * q), 0.0, atol=1e-10)
+    np.testing.assert_allclose(energy(rod, t, q)[0], 0.5 * 0.3 * angle**2, rtol=1e-12)
 
 
 def test_rest_shape_that_holds_a_shape():
@@ -120,16 +153,21 @@ def test_rest_shape_that_holds_a_shape():
     spacing = np.linalg.norm(nodes[1] - nodes[0])
     rod = lambda **kw: DiscreteRod(nodes, *grips, length=N * spacing, **kw)
     t, q = jnp.zeros(()), rod().default_state().q
-    arc = rod().strains(t, q)[0][:2].T
-    np.testing.assert_allclose(jnp.abs(arc), np.tile([0.0, 1.0], (N + 1, 1)), atol=0.02)
-    u = jnp.zeros(0)
-    at_rest = rod(rest_curvature=arc, gravity=0.0).force(t, q, 0.0 * q, u)
+    arc = np.asarray(strains(rod(), t, q)[0])[:2].T
+    np.testing.assert_allclose(np.abs(arc), np.tile([0.0, 1.0], (N + 1, 1)), atol=0.02)
+    at_rest = force(rod(rest_curvature=arc, gravity=0.0), t, q, 0.0 * q)
     np.testing.assert_allclose(at_rest, 0.0, atol=1e-9)
-    rest = rod().balanced_rest(jnp.zeros((N + 1, 3)), acceleration_error=0.01, curvature=10.0)
-    across = jax.jacfwd(lambda q: rod().strains(t, q)[1])(q)  # tension may do what it likes
-    free = lambda f: f - across.T @ jnp.linalg.lstsq(across.T, f)[0]
-    left = free(rod(rest_curvature=rest).force(t, q, 0.0 * q, u))
-    assert jnp.abs(left).max() < 0.01 * jnp.abs(free(rod().force(t, q, 0.0 * q, u))).max()
+    find = eqx.filter_jit(
+        lambda rod: rod.balanced_rest(
+            jnp.zeros((N + 1, 3)), acceleration_error=0.01, curvature=10.0
+        )
+    )
+    rest = find(rod())
+    # tension may do what it likes
+    across = np.asarray(eqx.filter_jit(jax.jacfwd(lambda q: rod().strains(t, q)[1]))(q)).T
+    free = lambda f: f - across @ np.linalg.lstsq(across, np.asarray(f), rcond=None)[0]
+    left = free(force(rod(rest_curvature=rest), t, q, 0.0 * q))
+    assert np.abs(left).max() < 0.01 * np.abs(free(force(rod(), t, q, 0.0 * q))).max()
 
 
 def test_bad_input_is_named():

@@ -62,11 +62,15 @@ def four_ropes(turn=0.0, count=3):
 def thrown(robot, seed=0):
     """A bent, moving state on the constraints, and inputs."""
     rng = np.random.default_rng(seed)
-    q = robot.hanging().q
     n = 3 * robot.n_ropes * robot.n_nodes
-    q = q.at[:n].add(0.05 * rng.normal(size=n))
-    v, u = jnp.asarray(rng.normal(size=robot.n_v)), jnp.asarray(rng.normal(size=robot.n_u))
-    return q, (velocity_on_constraints(robot, ZERO, q, v)[0] if robot.n_constraints else v), u
+    bend, v, u = (jnp.asarray(rng.normal(size=k)) for k in (n, robot.n_v, robot.n_u))
+    return *_thrown(robot, 0.05 * bend, v), u
+
+
+@eqx.filter_jit
+def _thrown(robot, bend, v):
+    q = robot.hanging().q.at[: bend.shape[0]].add(bend)
+    return q, (velocity_on_constraints(robot, ZERO, q, v)[0] if robot.n_constraints else v)
 
 
 @cache
