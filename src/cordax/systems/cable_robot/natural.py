@@ -159,12 +159,11 @@ def box_inertia(mass, size) -> Float[Array | np.ndarray, "3 3"]:
     require_shape("size", size, (3,))
     require_positive("mass", mass)
     require_positive("size", size, zero_allowed=True)
-    known = [known_values(x) for x in (mass, size)]
-    if all(x is not None for x in known):
-        m, (x, y, z) = known
-        return m / 12.0 * np.diag([y**2 + z**2, x**2 + z**2, x**2 + y**2])
-    x, y, z = size
-    return mass / 12.0 * jnp.diag(jnp.stack([y**2 + z**2, x**2 + z**2, x**2 + y**2]))
+    m, edges = known_values(mass), known_values(size)
+    if m is None or edges is None:
+        squares = size**2
+        return mass / 12.0 * jnp.diag(jnp.sum(squares) - squares)
+    return m / 12.0 * np.diag(np.sum(edges**2) - edges**2)
 
 
 def _check_inertia(inertia) -> None:
