@@ -12,6 +12,7 @@ import os
 import pickle
 import platform
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,7 +80,12 @@ class Kept:
         except _fingerprint.UnknownError:
             return None
         path = folder / f"{self._function.__name__}-{name}"
-        return _read(path) or self._make(path, leaves, structure)
+        begin = time.perf_counter()
+        found = _read(path)
+        # told as JAX tells of its compiling
+        seconds = time.perf_counter() - begin
+        jax.monitoring.record_event_duration_secs("/jax/core/compile/program_read", seconds)
+        return found or self._make(path, leaves, structure)
 
     def _make(self, path: Path, leaves: list, structure) -> "_Program":
         where = [i for i, x in enumerate(leaves) if isinstance(x, _ARRAYS)]

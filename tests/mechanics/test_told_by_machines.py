@@ -8,6 +8,7 @@ import cordax
 from cordax import simulate, simulate_batch
 from cordax.mechanics.units import unit_of
 from cordax.systems import Neck, Oscillator, SplineRod
+from cordax.systems import mechanism as mech
 
 RUN = {"dt": 0.01, "duration": 0.05, "integrator": "rk4"}
 
@@ -93,3 +94,17 @@ def test_wrong_shapes_are_named(part, message):
     with pytest.raises(ValueError, match=message):
         simulate(Broken(part=part), **RUN)
     assert simulate(Broken(), **RUN).succeeded
+
+
+def test_mechanisms_have_the_units_of_their_joints():
+    bodies = [
+        mech.Body("arm", mech.Revolute("y"), solids=mech.rod(1.0, mass=1.0, centre=(0.5, 0, 0))),
+        mech.Body("slide", mech.Prismatic("x"), "arm", solids=mech.rod(0.1, mass=1.0)),
+        mech.Body("drone", mech.Floating(), solids=mech.rod(0.1, mass=1.0)),
+    ]
+    machine = mech.Mechanism(bodies=bodies)
+    assert unit_of(machine, "arm") == "rad" and unit_of(machine, "d_slide") == "m/s"
+    assert unit_of(machine, "drone_z") == "m" and unit_of(machine, "drone_qw") is None
+    strut = mech.single_strut()
+    assert unit_of(strut, "cross") == "rad" and unit_of(strut, "cable1_strain") is None
+    assert strut.overview == ("cross", "strut", "tension")

@@ -56,7 +56,7 @@ def facts() -> dict:
     for name, what in _EXTRAS.items():
         found[name] = _version(name) or f"not installed: {what}"
     cache = jax.config.jax_compilation_cache_dir  # pyright: ignore
-    stored = list(Path(cache).glob("*")) if cache else []
+    stored = [x for x in Path(cache).rglob("*") if x.is_file()] if cache else []
     size = sum(path.stat().st_size for path in stored) / 1e6
     return found | {
         "devices": ", ".join(str(d) for d in jax.devices()),

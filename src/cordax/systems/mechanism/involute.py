@@ -65,6 +65,7 @@ class RigidInvolute(Involute):
     """Inextensible: one coordinate, the unwound angle [rad]."""
 
     coordinates = ("unwound",)
+    units = ("rad",)
     velocities = ("unwound",)
 
     def motion(self, q, v):
@@ -80,6 +81,7 @@ class StretchInvolute(Involute):
     """Coordinates: the unwound angle [rad] and the stretch u [m]; l = r q1 + u."""
 
     coordinates = ("unwound", "stretch")
+    units = ("rad", "m")
     velocities = ("unwound", "stretch")
     independent = "stretch"
 
@@ -107,6 +109,7 @@ class StrainInvolute(Involute):
     """Coordinates: the unwound angle [rad] and the strain eps; l = r q1 (1 + eps)."""
 
     coordinates = ("unwound", "strain")
+    units = ("rad", "")
     velocities = ("unwound", "strain")
     independent = "strain"
 
@@ -134,6 +137,7 @@ class LengthInvolute(Involute):
     """Coordinates: the unwound angle [rad] and the length l [m] itself."""
 
     coordinates = ("unwound", "length")
+    units = ("rad", "m")
     velocities = ("unwound", "length")
     independent = "unwound"
 

@@ -33,6 +33,8 @@ class Joint(eqx.Module):
 
     coordinates: ClassVar[tuple[str, ...]]
     velocities: ClassVar[tuple[str, ...]]
+    #: SI units of the coordinates, "" for plain numbers
+    units: ClassVar[tuple[str, ...]] = ()
 
     def motion(self, q, v) -> JointMotion:
         """Of one joint with coordinates `q` and velocities `v`."""
@@ -75,6 +77,7 @@ class Revolute(Joint):
     axis: Float[Array, " 3"] = eqx.field(converter=lambda a: _axis(a), default="z")
     coordinates = ("angle",)
     velocities = ("angle",)
+    units = ("rad",)
 
     def __check_init__(self):
         _check_axis(self.axis)
@@ -93,6 +96,7 @@ class Prismatic(Joint):
     axis: Float[Array, " 3"] = eqx.field(converter=lambda a: _axis(a), default="z")
     coordinates = ("distance",)
     velocities = ("distance",)
+    units = ("m",)
 
     def __check_init__(self):
         _check_axis(self.axis)
@@ -107,6 +111,7 @@ class Universal(Joint):
 
     coordinates = ("x", "y")
     velocities = ("x", "y")
+    units = ("rad", "rad")
 
     def motion(self, q, v):
         (s1, s2), (c1, c2) = sincos(q)
@@ -161,6 +166,7 @@ class Floating(Joint):
 
     coordinates = ("qw", "qx", "qy", "qz", "x", "y", "z")
     velocities = ("wx", "wy", "wz", "vx", "vy", "vz")
+    units = ("", "", "", "", "m", "m", "m")
 
     def motion(self, q, v):
         return JointMotion(_matrix(q[:4]), q[4:], jnp.eye(6), jnp.zeros(6))

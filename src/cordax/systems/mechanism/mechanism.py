@@ -87,6 +87,10 @@ class Mechanism(System):
         return self.tree.velocity_names
 
     @property
+    def units(self):
+        return dict(self.tree.units)
+
+    @property
     def input_names(self):
         return tuple(name for element in self.elements for name in element.input_names)
 

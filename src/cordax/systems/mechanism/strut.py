@@ -97,6 +97,14 @@ class SingleStrut(Mechanism):
         """World position [m] of the end of the strut."""
         return self.position(q, "strut", jnp.stack([0.0, 0.0, self._numbers.length]))
 
+    @property
+    def units(self):
+        return super().units | {"angles": "rad", "end": "m"}
+
+    @property
+    def overview(self):
+        return "cross", "strut", "tension"
+
     def outputs(self, t, q, v, u, multipliers):
         out = super().outputs(t, q, v, u, multipliers)
         return out | {"angles": q[:2], "end": self.strut_end(q)}

@@ -33,6 +33,9 @@ class Tree:
         v_sizes = [len(kind.velocities) for kind in kinds]
         self.coordinate_names = _full_names(self.names, [kind.coordinates for kind in kinds])
         self.velocity_names = _full_names(self.names, [kind.velocities for kind in kinds])
+        units = [unit for kind in kinds for unit in kind.units or ("",) * len(kind.coordinates)]
+        named = zip(self.coordinate_names, units, strict=True)
+        self.units = {name: unit for name, unit in named if unit}
         self.q_start = np.concatenate([[0], np.cumsum(q_sizes)]).astype(int)
         self.v_start = np.concatenate([[0], np.cumsum(v_sizes)]).astype(int)
         #: body whose joint owns each velocity, shape (n_v,)
