@@ -7,8 +7,9 @@ import pytest
 
 import cordax
 from cordax.io import EXAMPLES, example_path, find_machine, read_machine, starting_file
-from cordax.io.kinds import arguments, kinds, words
+from cordax.io.kinds import arguments, kinds, machine_kinds, words
 from cordax.io.lines import lines_of
+from cordax.io.machine_file import STARTING
 from cordax.systems import Harness, Neck, RopeRobot, SplineRod, mechanism
 
 PENDULUM = """
@@ -53,6 +54,24 @@ def test_what_new_prints_is_the_example_and_more(name, tmp_path):
         assert float(np.abs(system.constraint(0.0, start.q)).max()) < 1e-9
     steps = file.experiment.duration / file.experiment.dt
     assert steps == pytest.approx(round(steps))
+
+
+#: machines made of other machines, or of numbers that nobody can guess
+NEEDY = (
+    "axial_ropes winched_ropes spatial_rope_robot ropes_for_cables discrete_rod n_four_bar".split()
+)
+
+
+@pytest.mark.parametrize("kind", machine_kinds())
+def test_every_kind_has_a_starting_file_or_says_what_it_needs(kind, tmp_path):
+    if kind in NEEDY:
+        with pytest.raises(ValueError, match=f"{kind} has no starting file, since it needs"):
+            starting_file(kind)
+        return
+    text = starting_file(kind)
+    tomllib.loads(text)
+    if kind not in STARTING and kind not in EXAMPLES:
+        assert read_machine(written(tmp_path, text)).kind == kind
 
 
 def test_files_make_what_constructors_make():

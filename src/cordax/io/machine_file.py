@@ -29,7 +29,9 @@ STARTING = {
     "cable_robot": "suspended",
     "spline_rod": "rod",
     "single_strut": "strut",
-    "tensegrity": "strut",
+    "tensegrity": "prism",
+    "as_mechanism": "prism",
+    "mechanism": "finger",
 }
 
 

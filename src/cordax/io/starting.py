@@ -1,14 +1,17 @@
 """Files to begin with."""
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 
-from .kinds import arguments, kinds
-from .machine_file import example_path, read_machine
+from .._checks import require
+from .kinds import arguments, kinds, machine_kinds
+from .machine_file import STARTING, example_path, examples, read_machine
 
 _WIDTH = 100
 
@@ -16,8 +19,26 @@ _WIDTH = 100
 def starting_file(kind: str) -> str:
     """The text of a machine file of a kind, or of an example, that runs as it is; comments at its
     end name what else it may say."""
+    word = kind.lower().replace("-", "_")
+    known = machine_kinds()
+    if word in known and word not in (*examples(), *STARTING):
+        return _plain(word, known[word])
     path = example_path(kind)
     return path.read_text(encoding="utf-8") + _more(path)
+
+
+def _plain(kind: str, make: Callable) -> str:
+    """Of a machine all of whose numbers have defaults."""
+    needed = [a.name for a in arguments(make).values() if a.required]
+    expected = f"an example of `cordax list`: {kind} has no starting file, since it needs "
+    require(not needed, "kind", kind, expected + ", ".join(needed))
+    about = textwrap.wrap((make.__doc__ or kind).split("\n\n")[0], _WIDTH - 2)
+    lines = [*(f"# {line}" for line in about), f'kind = "{kind}"', "", "[run]", "duration = 1.0"]
+    text = "\n".join(lines) + "\n"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "machine.toml"
+        path.write_text(text, encoding="utf-8")
+        return text + _more(path)
 
 
 def _more(path: Path) -> str:

@@ -12,6 +12,8 @@ def save_figure(figure: Figure, path: str | Path, dpi: float = 150.0) -> Path:
     """Write a figure (PNG, PDF, SVG by suffix) and close it. Returns the path."""
     path = Path(path)
     with replacing(path) as part:
-        figure.savefig(part, dpi=dpi)
+        # labels of axes in space may reach beyond the figure
+        in_space = any(hasattr(axes, "zaxis") for axes in figure.axes)
+        figure.savefig(part, dpi=dpi, bbox_inches="tight" if in_space else None)
     plt.close(figure)
     return path

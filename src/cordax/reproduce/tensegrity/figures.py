@@ -127,10 +127,10 @@ def manipulator(study: Study, case: str):
 
 
 def _curves(axes, t, values, names, title: str) -> None:
-    for i, name in enumerate(names):
-        axes.plot(t, values[:, i], lw=1.0, color=f"C{i}", label=name)
+    from ...plot.lines import draw_curves
+
+    draw_curves(axes, t, {name: values[:, i] for i, name in enumerate(names)})
     axes.set_ylabel(title)
-    _named(axes)
 
 
 def _named(axes) -> None:
