@@ -220,7 +220,10 @@ class System(eqx.Module):
 
     def default_state(self) -> State:
         """A natural start."""
-        raise NotImplementedError(f"{type(self).__name__} must define default_state")
+        name = type(self).__name__
+        raise NotImplementedError(
+            f"{name} has no default_state: define it, or give a state to start from"
+        )
 
     def prepare(self) -> "System":
         """An equal machine that has computed once what does not change along a run; called inside
