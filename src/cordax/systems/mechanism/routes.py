@@ -67,8 +67,9 @@ class Pulley(Guide):
     and its `axis` (3,), a unit vector, in the body that carries it. The cable goes round it
     counterclockwise about the axis, or clockwise with `clockwise`; `turns` counts whole windings
     beyond the arc it lies on, which is from 0 to one turn: a cable does not leave its pulley, and
-    where the arc would become negative it jumps to a whole turn. At an end of a cable it is a drum: the arc is counted from the
-    direction `zero` (3,), perpendicular to the axis, in which a cable leaves it at no arc."""
+    where the arc would become negative it jumps to a whole turn. At an end of a cable it is a drum:
+    the arc is counted from the direction `zero` (3,), perpendicular to the axis, in which a cable
+    leaves it at no arc."""
 
     body: str = eqx.field(static=True)
     at: Float[Array, " 3"] = float_field()
