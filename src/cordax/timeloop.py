@@ -58,9 +58,24 @@ class Run(eqx.Module):
         return self.hold == 0 and self.controller.may_fail
 
     def control(self, t, state, memory):
-        """Inputs, memory and code of the controller."""
-        u, memory, *code = self.controller(t, state, memory)
+        """Inputs, memory and code of the controller, which is asked what it returns while tracing,
+        where it costs nothing."""
+        returned = self.controller(t, state, memory)
+        name, wanted = type(self.controller).__name__, 3 if self.controller.may_fail else 2
+        fits = isinstance(returned, tuple) and len(returned) == wanted
+        form = "(u, memory, code)" if wanted == 3 else "(u, memory), or may_fail = True"
+        require(fits, "control", f"{name} returning {returned}", f"{name} to return {form}")
+        u, memory, *code = returned
+        n, array = self.dynamics.system.n_u, hasattr(u, "shape") and u.dtype.kind in "fiu"
+        require(array, "control", f"{name} returning {u}", f"an array of {n} real numbers")
+        require_shape("control", u, (n,))
         return u, memory, jnp.asarray(code[0] if code else GOOD, jnp.int32)
+
+    def check(self, state, t) -> None:
+        """Whether the machine's functions return what they should."""
+        system = self.dynamics.system
+        numbers = lambda n: jax.ShapeDtypeStruct((n,), state.q.dtype)
+        check_shapes(system, t, state, numbers(system.n_u), numbers(system.n_constraints))
 
 
 def _same(a, b) -> bool:
@@ -110,7 +125,7 @@ class Carry(NamedTuple):
 
 
 def start(run: Run, state, memory, status, t0, dt) -> Carry:
-    check_inputs(run, state, memory, t0)
+    run.check(state, t0)
     run = run.prepared()
     u = ContinuousInput(run)
     held = None
@@ -126,6 +141,8 @@ def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
     if run.save_every == 1:
         return ()  # every step is stored, and warnings are found there
     system = run.dynamics.system
+    if all(getattr(type(system), x) is getattr(System, x) for x in ("alarms", "warnings")):
+        return ()
     u, multipliers = jnp.zeros(system.n_u), jnp.zeros(system.n_constraints)
     alarms = jax.eval_shape(system.alarms, t, state.q, state.v, u, multipliers)
     return tuple(sorted(alarms))
@@ -344,19 +361,3 @@ def failed_controller(run: Run, dt, last: State, status):
 
 
 _is_unset = lambda x: x is None or (isinstance(x, dict) and not x)
-
-
-def check_inputs(run: Run, state, memory, t) -> None:
-    """What the controller returns; done while tracing, where it costs nothing."""
-    name, wanted = type(run.controller).__name__, 3 if run.controller.may_fail else 2
-    returned = jax.eval_shape(lambda: run.controller(t, state, memory))
-    fits = isinstance(returned, tuple) and len(returned) == wanted
-    form = "(u, memory, code)" if wanted == 3 else "(u, memory), or may_fail = True"
-    require(fits, "control", f"{name} returning {returned}", f"{name} to return {form}")
-    system = run.dynamics.system
-    u, n = returned[0], system.n_u
-    array = hasattr(u, "shape") and u.dtype.kind in "fiu"
-    require(array, "control", f"{name} returning {u}", f"an array of {n} real numbers")
-    require_shape("control", u, (n,))
-    numbers = lambda n: jax.ShapeDtypeStruct((n,), state.q.dtype)
-    check_shapes(system, t, state, numbers(system.n_u), numbers(system.n_constraints))

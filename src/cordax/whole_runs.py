@@ -11,7 +11,7 @@ from ._checks import require
 from ._results import GOOD, RESULTS, Code
 from .mechanics import State
 from .stored import stored_trajectory
-from .timeloop import ContinuousInput, Run, check_inputs
+from .timeloop import ContinuousInput, Run
 
 
 def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
@@ -25,7 +25,7 @@ def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
         "a controller without memory or period, which "
         f"{type(run.integrator).__name__} evaluates in every stage",
     )
-    check_inputs(run, state, (), t0)
+    run.check(state, t0)
     adjoint = (
         diffrax.ForwardMode() if run.adjoint == "forward" else diffrax.RecursiveCheckpointAdjoint()
     )
@@ -46,7 +46,7 @@ def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
     last_good = jnp.where(code == GOOD, n_saves, jnp.maximum(first - 1, 0))
     row = jnp.minimum(jnp.arange(n_saves + 1), last_good)
     states = State(q[row], v[row])
-    inputs = jax.vmap(lambda t, s: run.controller(t, s, ())[0])(t, states)
+    inputs = jax.vmap(lambda t, s: run.control(t, s, ())[0])(t, states)
     trajectory, last, (code, failure) = stored_trajectory(
         run, unprepared, t, states, inputs, None, (), {}, (code, failure)
     )

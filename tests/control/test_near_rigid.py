@@ -344,5 +344,7 @@ def test_wrong_use_is_named():
         NearRigidQP(machine, Pushed(np.zeros(2)), -0.01, followed=("cross", "strut"))
     with pytest.raises(ValueError, match="followed, point"):
         NearRigidQP(machine, Pushed(np.zeros(2)), 0.01)
+    with pytest.raises(ValueError, match=r"point: got \('ee', 0.0\).*a body and a point of it"):
+        NearRigidQP(machine, Pushed(np.zeros(3)), 0.01, point=("ee", 0.0))
     with pytest.raises(ValueError, match="followed: got 'foot'"):
         NearRigidQP(machine, Pushed(np.zeros(2)), 0.01, followed=("foot",))

@@ -1,5 +1,6 @@
 """Inverse dynamics of structures on nearly rigid cables, as a quadratic programme."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -66,6 +67,16 @@ def _strain(machine: CableStructure, state: State):
     return machine.cable_terms(jnp.zeros(()), state.q, state.v).strain
 
 
+def _as_point(point):
+    """A body and a point of it, as what can be hashed."""
+    if point is None:
+        return None
+    words = "a body and a point of it, ('ee', (0.0, 0.0, 0.0))"
+    pair = isinstance(point, Sequence) and len(point) == 2 and isinstance(point[0], str)
+    require(pair and np.shape(point[1]) == (3,), "point", point, words)
+    return point[0], tuple(float(x) for x in point[1])
+
+
 @renamed("sample", "period")
 class NearRigidQP(Controller):
     """Torques u, tension changes and free accelerations that give wanted accelerations now:
@@ -92,7 +103,9 @@ class NearRigidQP(Controller):
     reference: Reference
     least_strain: Float[Array, "..."] = float_field()
     followed: tuple[str, ...] = eqx.field(static=True, converter=tuple, default=())
-    point: tuple[str, tuple[float, float, float]] | None = eqx.field(static=True, default=None)
+    point: tuple[str, tuple[float, float, float]] | None = eqx.field(
+        static=True, converter=_as_point, default=None
+    )
     K_p: Float[Array, "..."] = float_field(default=0.0)
     K_d: Float[Array, "..."] = float_field(default=0.0)
     period: float | None = eqx.field(static=True, default=None)  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -64,6 +64,19 @@ class TensegrityManipulator(Mechanism):
         at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
         return jnp.concatenate([q[where], self.cables.state(at).strain])
 
+    @property
+    def units(self):
+        return {**super().units, "end_effector": "m"}
+
+    @property
+    def components(self):
+        cables = tuple(name.removeprefix("cable_") for name in self.cables.cables)
+        return {"end_effector": ("x", "y", "z"), "strain": cables, "tension": cables}
+
+    @property
+    def overview(self):
+        return ("end_effector", *self.strut_angles[:2], "strain")
+
     def outputs(self, t, q, v, u, multipliers):
         out = super().outputs(t, q, v, u, multipliers)
         return out | {"end_effector": q[4:7], "coordinates": self.coordinates(q)}
