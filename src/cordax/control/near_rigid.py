@@ -67,14 +67,15 @@ def _strain(machine: CableStructure, state: State):
     return machine.cable_terms(jnp.zeros(()), state.q, state.v).strain
 
 
-def _as_point(point):
+def _as_point(point: Any) -> tuple[str, tuple[float, float, float]] | None:
     """A body and a point of it, as what can be hashed."""
     if point is None:
         return None
     words = "a body and a point of it, ('ee', (0.0, 0.0, 0.0))"
     pair = isinstance(point, Sequence) and len(point) == 2 and isinstance(point[0], str)
     require(pair and np.shape(point[1]) == (3,), "point", point, words)
-    return point[0], tuple(float(x) for x in point[1])
+    x, y, z = (float(number) for number in point[1])
+    return point[0], (x, y, z)
 
 
 @renamed("sample", "period")
