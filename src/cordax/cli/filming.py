@@ -15,7 +15,7 @@ from .pictures import write_film
 #: frames per second that GIF, which counts hundredths of a second, shows at the right speed
 RATES = (25.0, 20.0, 12.5, 10.0)
 #: frames of a film, if the least rate allows it: drawing them takes as long as the simulation
-FRAMES = 300
+FRAMES = 160
 DPI = 90.0
 
 
