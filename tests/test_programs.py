@@ -15,6 +15,7 @@ import cordax
 from cordax import _fingerprint, _programs, _xla
 from cordax.consistency import look
 from cordax.systems import Pendulum
+from cordax.systems import mechanism as mech
 from hung_ball import Ball
 
 
@@ -132,3 +133,12 @@ def test_programs_that_call_lapack(tmp_path):
         own = os.environ | {"CORDAX_PROGRAMS": "1"}
         done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=own)
         assert done.returncode == 0 and "[1. 3.]" in done.stdout, done.stderr
+
+
+def test_methods_are_bound_as_those_of_modules_are():
+    """A method that is handed on takes the numbers of its machine with it."""
+    robot = mech.single_strut()
+    bound = robot.state_at
+    leaves = jax.tree.leaves(eqx.filter(bound, eqx.is_array))
+    assert len(leaves) == len(jax.tree.leaves(eqx.filter(robot, eqx.is_array)))
+    jax.tree.flatten(jax.tree.map(lambda x: x, bound))

@@ -37,6 +37,7 @@ _SUM = 32
 _IDLE = ("cache", "log", "traceback", "captured", "explain", "compiler_detailed")
 
 
+@jax.tree_util.register_static
 class Kept:
     """A compiled function, called like the one that `jax.jit` or `eqx.filter_jit` makes: `compiled`
     of the same `function`. All that is no array is static."""
@@ -47,7 +48,7 @@ class Kept:
         self._programs: dict[Any, _Program | None] = {}
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else eqx.Partial(self, instance)
 
     def __call__(self, *given, **named):
         folder = programs_folder()
