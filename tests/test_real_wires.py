@@ -60,6 +60,21 @@ def test_start_and_inputs(wires, runs):
     np.testing.assert_allclose(data["speed"][:, :2], speed, atol=3e-3)
 
 
+def test_segments_begin_as_long_as_they_are(wires, runs):
+    """And keep it: their ends move along with them."""
+    import wires_model
+
+    data = wires.prepared(runs[0], wires.stations(runs))
+    spacing = 0.98 * data["length"] / wires_model.SEGMENTS
+    nodes, speed = map(np.asarray, wires_model.started(data, spacing))
+    edges = np.diff(nodes, axis=0)
+    np.testing.assert_allclose(np.linalg.norm(edges, axis=1), spacing, rtol=1e-9)
+    assert np.abs(nodes - data["nodes"]).max() < 0.02
+    rates = np.diff(np.concatenate([data["ends"][:1], speed, data["ends"][1:]]), axis=0)
+    np.testing.assert_allclose(np.sum(edges * rates, axis=1), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(nodes[[0, -1]], data["nodes"][[0, -1]])
+
+
 def test_figure(wires, runs, tmp_path):
     from wires_figure import draw
 
@@ -90,3 +105,44 @@ def test_runs_that_are_not_there(wires, runs, tmp_path):
         wires.main([str(tmp_path), "--predict", "test:7"])
     with pytest.raises(SystemExit, match="12 markers"):
         wires.main([str(tmp_path), "--predict", "test:0"])
+
+
+def test_what_the_model_made_is_predicted_and_fitted(wires, runs, tmp_path, capsys):
+    """Runs in the format of the data set, made by the model with numbers of its own: they are
+    predicted to what rounding shapes to nodes leaves, and a fit from elsewhere finds its way."""
+    import wires_model
+
+    places = wires.stations(runs)
+    truth = {
+        "EI": 0.02,
+        "bending_time": 0.05,
+        "slip": 0.3,
+        "length": 0.99,
+        "left_tilt": 0.1,
+        "right_tilt": -0.05,
+    }
+    made = runs[:1].copy()
+    made[0, :, 2:-2] = wires.predicted(truth, runs[0], places)[0]
+    elsewhere = truth | {"EI": 0.03, "left_tilt": 0.0}
+    size = lambda numbers: wires.distances(wires.predicted(numbers, made[0], places)[0], made[0])
+    assert size(truth).mean() < 0.2 * size(elsewhere).mean()
+
+    y = np.array([truth[name] for name in wires.NAMES])
+    data = wires.prepared(made[0], places)
+    by, good = wires_model.sensitivity(y, data)
+    assert good
+    for i, h in ((0, 1e-6), (2, 1e-5), (4, 1e-5)):
+        step = h * np.eye(6)[i]
+        ahead, behind = (
+            wires_model.fast(y + e, data, wires.AS_RECORDED, wires.STEPS)[0] for e in (step, -step)
+        )
+        change = np.asarray(ahead - behind) / (2 * h)
+        np.testing.assert_allclose(by[..., i], change, atol=2e-3 * np.abs(change).max())
+
+    np.savez(tmp_path / "one.npz", train=made)
+    numbers = tmp_path / "numbers.json"
+    numbers.write_text(json.dumps({"one": {"places": places.tolist(), "numbers": elsewhere}}))
+    wires.main([str(tmp_path), "--fit", "--numbers", str(numbers)])
+    found = json.loads(numbers.read_text())["one"]["numbers"]
+    assert size(found).mean() < 0.5 * size(elsewhere).mean()
+    assert "train, mean" in capsys.readouterr().out

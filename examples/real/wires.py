@@ -15,7 +15,8 @@ and is not part of cordax.
 Two markers at each end are held by grippers: they are the input. The others start where frame 0 has
 them, with velocity (frame 1 - frame 0)/dt, and are predicted open loop by `DiscreteRod`. Masses are
 unknown, so only ratios to the mass per length are. Rolls of grippers are unknown too: the
-wire is taken to begin untwisted, and grippers to turn no more than their tangents."""
+wire is taken to begin untwisted, and grippers to turn no more than their tangents. Friction within
+the wire does nothing at the start."""
 
 import argparse
 import json
@@ -27,9 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import least_squares
 from wires_model import (
+    AS_RECORDED,
     NAMES,
+    STEPS,
     at_markers,
     fast,
+    markers,
     predicted,
     prepared,
     resting,
@@ -39,17 +43,17 @@ from wires_model import (
 )
 
 SHIPPED = Path(__file__).with_suffix(".json")
-#: where a fit begins
+#: where a fit begins, and how far a search moves each at first, in its logarithm but for tilts
 START = {
-    "EI": 0.03,
-    "GJ": 0.03,
-    "bending_time": 0.07,
-    "drag": 0.1,
-    "curvature": 1.0,
-    "length": 0.99,
+    "EI": 0.02,
+    "bending_time": 0.05,
+    "slip": 1.0,
+    "length": 0.985,
+    "left_tilt": 0.0,
+    "right_tilt": 0.0,
 }
-#: how far a search moves the logarithm of each at first
-REACH = np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.02])
+REACH = np.array([0.5, 0.5, 0.5, 0.02, 0.05, 0.05])
+RATIOS = np.array([True, True, True, True, False, False])
 #: of misses [m]: beyond, they count by their size instead of its square; frames between samples
 FAR, EVERY = 0.02, 10
 
@@ -85,16 +89,16 @@ def chosen(arrays, wanted) -> list[tuple[str, np.ndarray]]:
 
 
 def fit(runs, places, start=START, iterations: int = 12, progress: bool = True) -> dict[str, float]:
-    """Logarithms of the numbers by least squares on all runs, far misses counted by their size;
+    """The numbers by least squares on all runs, far misses counted by their size;
     derivatives by forward mode through the rollouts."""
     each = [prepared(run, places) for run in runs]
-    spread, truth = at_markers(places), [run[::EVERY, 2:-2] for run in runs]
+    spread, truth = at_markers(places)[:, :-2], [run[:, 2:-2] for run in runs]
 
     def misses(z):
-        numbers, off = jnp.asarray(y0 * np.exp(REACH * z)), []
-        for data, markers in zip(each, truth, strict=True):
-            nodes, good = fast(numbers, data)
-            here = spread @ np.asarray(nodes)[::EVERY] - markers
+        numbers, off = jnp.asarray(moved(z)), []
+        for data, measured in zip(each, truth, strict=True):
+            nodes, good = fast(numbers, data, AS_RECORDED, STEPS)
+            here = (markers(places, np.asarray(nodes), data) - measured)[::EVERY]
             off.append(np.clip(here, -1.0, 1.0) if good else np.ones_like(here))
         if progress:
             size = 1e3 * np.mean([np.linalg.norm(one, axis=-1).mean() for one in off])
@@ -102,15 +106,16 @@ def fit(runs, places, start=START, iterations: int = 12, progress: bool = True) 
         return np.concatenate([one.ravel() for one in off])
 
     def derivatives(z):
-        numbers, rows = y0 * np.exp(REACH * z), []
+        numbers, rows = moved(z), []
         for data in each:
             by, good = sensitivity(jnp.asarray(numbers), data)  # (frames, nodes, 3, numbers)
             here = np.einsum("mi,kicp->kmcp", spread, np.asarray(by)[::EVERY])
             here = here if good else np.zeros_like(here)
-            rows.append(here.reshape(-1, len(NAMES)) * (numbers * REACH))
+            rows.append(here.reshape(-1, len(NAMES)) * (np.where(RATIOS, numbers, 1.0) * REACH))
         return np.concatenate(rows)
 
     y0 = np.array([start[name] for name in NAMES])
+    moved = lambda z: np.where(RATIOS, y0 * np.exp(REACH * z), y0 + REACH * z)
     found = least_squares(
         misses,
         np.zeros(len(NAMES)),
@@ -121,7 +126,7 @@ def fit(runs, places, start=START, iterations: int = 12, progress: bool = True) 
         ftol=1e-4,
         xtol=1e-3,
     )
-    return dict(zip(NAMES, map(float, y0 * np.exp(REACH * found.x)), strict=True))
+    return dict(zip(NAMES, map(float, moved(found.x)), strict=True))
 
 
 def say(numbers) -> str:

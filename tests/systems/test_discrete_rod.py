@@ -1,5 +1,7 @@
 """Discrete elastic rods: energies, linearisation, beams, twist, rest shapes."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ import pytest
 
 import cordax
 from cordax.control import Quintic
-from cordax.systems import DiscreteRod, Gripper
+from cordax.systems import DiscreteRod, Gripper, StrandSlip
 
 N = 6
 
@@ -180,3 +182,131 @@ def test_bad_input_is_named():
 
 def test_contract(bent):
     cordax.check_machine(bent[0])
+
+
+def test_derivatives_in_both_modes():
+    """Of where nodes are after 10 steps in moving grippers, from the balanced rest shape on and
+    with strands that slip, by every number, against central differences."""
+    s = np.linspace(0.0, 1.0, N + 1)
+    nodes = np.stack([0.6 * s, 0.1 * np.sin(3 * s), -0.3 * np.sin(np.pi * s)], axis=1)
+    moved = lambda start, by: Quintic(jnp.array(start), jnp.array([by]), [[0.0, 0.1]])
+    names = (
+        "EI",
+        "GJ",
+        "bending_time",
+        "axial_time",
+        "drag",
+        "length",
+        "stick",
+        "curvature",
+        "slip",
+    )
+
+    def end(p):
+        numbers = {"EI": 0.1, "GJ": 0.05, "bending_time": 0.05, "axial_time": 0.01, "drag": 0.2}
+        numbers["length"], numbers["stick"] = 0.9, 1.5
+        left = Gripper(
+            moved(nodes[0], [0.02, 0.04, 0.02]),
+            moved([0.6, 0.2, -0.9], [0.2, 0.1, 0.3]),
+            moved([0.0, 1.0, 0.0], [0.5, 0.0, 0.4]),
+        )
+        right = Gripper(nodes[-1], [0.6, -0.2, 0.9], [0.1, 1.0, 0.0])
+        numbers = {name: x * p[i] for i, (name, x) in enumerate(numbers.items())}
+        rod = DiscreteRod(nodes, left, right, **numbers)
+        rest = rod.balanced_rest(jnp.zeros((N + 1, 3)), curvature=p[7])
+        rod = dataclasses.replace(rod, rest_curvature=rest)
+        slips = StrandSlip(rod, 0.05 * p[8])
+        run = cordax.simulate(rod, control=slips, dt=5e-3, duration=0.05, save_every=10)
+        return jnp.sum(run["nodes"][-1] * (jnp.arange(3.0 * (N + 1)).reshape(-1, 3) % 5.0))
+
+    ones, h = jnp.ones(len(names)), 1e-4
+    value = jax.jit(end)
+    slopes = np.array(jax.jit(jax.jacfwd(end))(ones))
+    differences = [(value(ones + h * e) - value(ones - h * e)) / (2 * h) for e in jnp.eye(9)]
+    least = 1e-6 * np.abs(slopes).max()
+    np.testing.assert_allclose(slopes, differences, rtol=1e-5, atol=least)
+    reverse = np.array(jax.jit(jax.grad(end))(ones))
+    np.testing.assert_allclose(reverse, slopes, rtol=1e-8, atol=1e-8 * np.abs(slopes).max())
+    for name, slope in zip(names, slopes, strict=True):
+        assert abs(slope) > 10 * least, name
+
+
+# --- strands that slip
+def sticky(stick=1.5, slip=2.0):
+    rod = straight(4, EI=0.2, stick=stick, gravity=0.0)
+    return rod, StrandSlip(rod, slip)
+
+
+def bent_by(rod, angle):
+    """The state in which node 2 is aside, so that joint 1 is bent by about `angle`."""
+    state = rod.default_state()
+    aside = 0.25 * np.tan(angle)
+    return dataclasses.replace(state, q=state.q.at[3:6].add(jnp.array([0.0, 0.0, aside])))
+
+
+def test_nothing_slips_below_the_limit_and_all_beyond_it():
+    rod, slips = sticky(slip=2.0)
+    t, memory = jnp.zeros(()), slips.init(rod.default_state())
+    np.testing.assert_allclose(memory, 0.0, atol=1e-12)
+    for angle in (0.1, 0.4, -0.4, 0.0):
+        state = bent_by(rod, angle)
+        before = memory
+        u, memory = slips(t, state, memory)
+        bent = rod.strains(t, state.q)[0][:2]
+        stuck = np.linalg.norm(bent - memory, axis=0)
+        tried = np.linalg.norm(bent - before, axis=0)
+        np.testing.assert_allclose(stuck, np.minimum(tried, 2.0), atol=1e-12)
+        np.testing.assert_array_equal(u, memory.reshape(-1))
+        moved = np.abs(memory - before).max()
+        assert moved == 0.0 if tried.max() < 2.0 else moved > 0.1
+    assert np.abs(memory).max() > 0.1  # straight again, friction would bend it
+
+
+def test_friction_is_a_spring_about_what_has_slipped():
+    """Moments of a rod that sticks are those of one without friction, and of another, stick times
+    as stiff, whose rest curvature is what has slipped; the linearisation is their derivative."""
+    rng = np.random.default_rng(2)
+    rod, _ = sticky(stick=1.5)
+    rod = dataclasses.replace(rod, bending_time=jnp.asarray(0.05), GJ=jnp.asarray(0.1))
+    t, u = jnp.zeros(()), jnp.asarray(rng.normal(size=rod.n_u))
+    q = rod.default_state().q + 0.03 * rng.normal(size=rod.n_q)
+    v = jnp.asarray(rng.normal(size=rod.n_q))
+    plain = dataclasses.replace(rod, stick=None)
+    other = straight(4, EI=0.3, GJ=1e-9, EA=1e-9, gravity=0.0, rest_curvature=u.reshape(2, -1).T)
+    none = jnp.zeros(0)
+    both = plain.force(t, q, v, none) + other.force(t, q, v, none)
+    found = rod.force(t, q, v, u)
+    np.testing.assert_allclose(found, both, atol=1e-6 * float(jnp.abs(found).max()))
+    K, D = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, u)
+    motion = rod.linearise(t, q, v, u).matrices()
+    np.testing.assert_allclose(motion[1], K, atol=1e-12 * float(jnp.abs(K).max()))
+    np.testing.assert_allclose(motion[2], D, atol=1e-12 * float(jnp.abs(D).max()))
+
+
+def test_rest_is_what_is_expected_where_nothing_speaks_against_it():
+    """Accelerations known to nothing leave the mean; and damping and air of a moving shape are part
+    of its balance: with the accelerations that it has, its own rest shape is found."""
+    rod = straight(5, EI=0.2, bending_time=0.1, drag=0.3, gravity=1.0)
+    rng = np.random.default_rng(3)
+    mean = jnp.asarray(rng.normal(size=(6, 2)))
+    still = jnp.zeros((6, 3))
+    vague = rod.balanced_rest(still, acceleration_error=1e6, curvature=0.1, mean=mean)
+    np.testing.assert_allclose(vague, mean, atol=1e-3)
+    bent = dataclasses.replace(rod, rest_curvature=mean)
+    q, speed = bent.default_state().q, jnp.asarray(rng.normal(size=(4, 3)))
+    v = jnp.concatenate([speed.reshape(-1), jnp.zeros(5)])
+    a = bent.force(jnp.zeros(()), q, v, jnp.zeros(0)) / bent.momentum(q, jnp.ones_like(q))
+    moving = still.at[1:-1].set(a[:12].reshape(-1, 3))
+    found = rod.balanced_rest(
+        moving, speed=speed, acceleration_error=1e-6, curvature=1.0, mean=mean + 0.0
+    )
+    np.testing.assert_allclose(found, mean, atol=1e-6)
+    without = rod.balanced_rest(moving, acceleration_error=1e-6, curvature=1.0, mean=mean)
+    assert jnp.abs(without - mean).max() > 0.1
+
+
+def test_strands_of_a_rod_without_friction():
+    with pytest.raises(ValueError, match="stick"):
+        StrandSlip(straight(4), 1.0)
+    with pytest.raises(ValueError, match="curvature"):
+        StrandSlip(sticky()[0], -1.0)

@@ -18,6 +18,7 @@ from .rod import (
     PlasticFlow,
     Sphere,
     SplineRod,
+    StrandSlip,
 )
 from .rope_robot import (
     AxialRopes,
@@ -70,6 +71,7 @@ __all__ = [
     "Sphere",
     "SplineRod",
     "Springs",
+    "StrandSlip",
     "SwivelPulleyExit",
     "WinchedRopes",
     "Winches",

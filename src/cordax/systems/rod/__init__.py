@@ -6,6 +6,7 @@ from .harness import Harness, Joint
 from .obstacles import Cylinder, Plane, Sphere
 from .plastic_flow import PlasticFlow
 from .spline_rod import SplineRod
+from .strand_slip import StrandSlip
 
 __all__ = [
     "Cylinder",
@@ -18,4 +19,5 @@ __all__ = [
     "PlasticFlow",
     "Sphere",
     "SplineRod",
+    "StrandSlip",
 ]

@@ -60,6 +60,9 @@ class DiscreteRod(System):
     - `length` [m], `line_density` [kg/m]; `EA` [N], `EI` [N m^2], `GJ` [N m^2];
     - `bending_time`, `axial_time` [s]: damping, moments and tension resist their rates with these
       times their stiffness; `drag` [N s/m^2]: resistance of the air per length and speed;
+    - `stick`, if given: friction within the rod, between strands or coat and core, resists bending
+      with so many times `EI` until it slips. How much it has slipped are inputs; `StrandSlip`
+      is the controller that knows them;
     - `rest_curvature` (s + 1, 2) [1/m]: at every joint, along both material directors; None:
       straight;
     - `gyration` [m]: radius of gyration about the rod itself;
@@ -79,6 +82,7 @@ class DiscreteRod(System):
     bending_time: Float[Array, ""] = float_field(default=0.0)
     axial_time: Float[Array, ""] = float_field(default=0.0)
     drag: Float[Array, ""] = float_field(default=0.0)
+    stick: Float[Array, ""] | None = float_field(default=None)
     rest_curvature: Float[Array, "k 2"] | None = float_field(default=None)
     gyration: Float[Array, ""] = float_field(default=3e-3)
     gravity: Float[Array, ""] = float_field(default=9.81)
@@ -95,6 +99,8 @@ class DiscreteRod(System):
             require_positive(name, getattr(self, name))
         for name in ("bending_time", "axial_time", "drag"):
             require_positive(name, getattr(self, name), zero_allowed=True)
+        if self.stick is not None:
+            require_positive("stick", self.stick, zero_allowed=True)
         if self.rest_curvature is not None:
             require_shape("rest_curvature", self.rest_curvature, (k, 2))
 
@@ -110,8 +116,15 @@ class DiscreteRod(System):
         return (*inner, *(f"theta_{j + 1}" for j in range(s)))
 
     @property
+    def input_names(self):
+        """Slipped curvature at every joint, along both material directors."""
+        if self.stick is None:
+            return ()
+        return tuple(f"slip_{i}_{c}" for c in (1, 2) for i in range(self.segments + 1))
+
+    @property
     def units(self):
-        return {"nodes": "m", "stretch": "1"}
+        return {"nodes": "m", "stretch": "1", "slip": "1/m"}
 
     @property
     def constant_mass(self):
@@ -158,19 +171,28 @@ class DiscreteRod(System):
         frames = [gripper.frame(t) for gripper in (self.left, self.right)]
         return jnp.stack([f[which] for f in frames])
 
-    def _joints(self, t) -> Joints:
+    def _joints(self, t, u=None) -> Joints:
+        """Without `u`, as if nothing resisted slip."""
         ends, across = self._held(t, 1).T, self._held(t, 2).T
         still = _unit(jnp.diff(self.nodes, axis=0)).T
         between = lambda ends, inner: jnp.concatenate([ends[:, :1], inner, ends[:, 1:]], axis=1)
         after = np.arange(self.segments + 1) < self.segments
+        stiffness, rest = jnp.stack([self.EI, self.EI, self.GJ])[:, None], self._rest()
+        time = self.bending_time * jnp.ones((3, 1), self.nodes.dtype)
+        if self.stick is not None and u is not None:
+            # two springs in parallel are one, at rest in between
+            stuck = self.stick * jnp.array([[1.0], [1.0], [0.0]], self.nodes.dtype)
+            slipped = jnp.pad(u.reshape(2, -1), ((0, 1), (0, 0)))
+            rest = (rest + stuck * slipped) / (1.0 + stuck)
+            stiffness, time = (1.0 + stuck) * stiffness, time / (1.0 + stuck)
         return materialise(
             Joints(
                 between(ends, still),
                 between(across, self._directors().T),
                 self.shares,
-                jnp.stack([self.EI, self.EI, self.GJ])[:, None] * self.shares,
-                self._rest(),
-                self.bending_time,
+                stiffness * self.shares,
+                rest,
+                time,
                 self.spacing,
                 jnp.where(after, self.EA, 0.0),
                 self.axial_time,
@@ -225,13 +247,13 @@ class DiscreteRod(System):
         return -jnp.concatenate([(slowed + down).reshape(-1), angles])
 
     def force(self, t, q, v, u):
-        resists = self._joints(t).resistance(*materialise(self._moving(t, q, v)))
+        resists = self._joints(t, u).resistance(*materialise(self._moving(t, q, v)))
         return self._outside(v) - split(gathered(resists))
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
         """Joint by joint; the mass matrix is constant, and there are no constraints."""
         moving = materialise(self._moving(t, q, v))
-        resists, elastic, viscous = self._joints(t).linearised(*moving)
+        resists, elastic, viscous = self._joints(t, u).linearised(*moving)
         kinds = np.array([1.0, 1.0, 1.0, 0.0])[:, None] * np.ones(self.segments)
         return JointLinearisation(
             f=self._outside(v) - split(gathered(resists)),
@@ -276,25 +298,47 @@ class DiscreteRod(System):
         return Scene(lines={"rod": nodes[None]}, points={"end": nodes[jnp.array([0, -1])]})
 
     # --- rest shapes
-    def balanced_rest(self, acceleration, *, acceleration_error=3.0, curvature=1.0):
+    def balanced_rest(
+        self, acceleration, *, speed=None, acceleration_error=3.0, curvature=1.0, mean=0.0
+    ):
         """The rest curvature (s + 1, 2) [1/m] most likely to hold the given shape, `nodes`, while
-        its nodes accelerate by `acceleration` (s + 1, 3) [m/s^2], if that is known up to
-        `acceleration_error` [m/s^2] and rest curvatures are of the size `curvature` [1/m]: least
-        squares, tensions as they must be. What no load explains is taken for a bend of the rod."""
+        its nodes accelerate by `acceleration` (s + 1, 3) [m/s^2] and those between the ends move by
+        `speed` (s - 1, 3) [m/s] (None: nothing moves): least squares, tensions as they must be.
+        What no load explains is taken for a bend of the rod.
+
+        - `acceleration_error` [m/s^2]: what accelerations may be wrong by, the sizes (s - 1,) of
+          the half waves along the rod that make up the error, or one for all;
+        - `curvature` [1/m]: what rest curvatures may differ by from `mean`, (s + 1,) or one for
+          all;
+        - `mean` (s + 1, 2) [1/m]: what they are if nothing speaks against it."""
         inner, l, node = 3 * (self.segments - 1), self.spacing, self.line_density * self.spacing
         t, q = jnp.zeros((), self.nodes.dtype), self.default_state().q
         by_place = lambda x: self.strains(t, jnp.concatenate([x, q[inner:]]))
         joints, _ = by_place(q[:inner])
         by_joint, by_stretch = jax.jacfwd(by_place)(q[:inner])
-        moments = self._joints(t).bending[:2, :, None] * by_joint[:2]  # of unit curvatures
+        here = self._joints(t)
+        moments = here.bending[:2, :, None] * by_joint[:2]  # of unit curvatures
         moments = moments.reshape(-1, inner)
         up = jnp.array([0.0, 0.0, 1.0]) * self.gravity
         load = node * (acceleration[1:-1] + up).reshape(-1)
-        unmet = load + joints[:2].reshape(-1) @ moments  # what rest curvature and tension balance
-        columns = jnp.concatenate([moments, -by_stretch / l]).T / (node * acceleration_error)
-        sizes = jnp.sqrt(jnp.tile(self.shares, 2) / l) / curvature
+        bent = joints[:2]
+        if speed is not None:
+            v = jnp.concatenate([speed.reshape(-1), jnp.zeros(self.segments)])
+            x, rate = self._moving(t, q, v)
+            bent = bent + self.bending_time * jax.jvp(here.strains, (x,), (rate,))[1][:2]
+            load = load + self.drag * l * speed.reshape(-1)
+        unmet = load + bent.reshape(-1) @ moments  # what rest curvature and tension balance
+        i = np.arange(1, self.segments)
+        waves = 2.0 / self.segments * np.sin(np.pi * np.outer(i, i) / self.segments)
+        size = node * acceleration_error * jnp.ones(self.segments - 1)
+        weigh = lambda f: ((waves @ f.reshape(self.segments - 1, -1)) / size[:, None]).reshape(
+            f.shape
+        )
+        columns = weigh(jnp.concatenate([moments, -by_stretch / l]).T)
+        sizes = 1.0 / jnp.tile(curvature * jnp.ones(self.segments + 1), 2)
         prior = jnp.pad(jnp.diag(sizes), ((0, 0), (0, self.segments)))
-        right = jnp.concatenate([unmet / (node * acceleration_error), jnp.zeros_like(sizes)])
+        expected = (mean * jnp.ones((self.segments + 1, 2))).T.reshape(-1)
+        right = jnp.concatenate([weigh(unmet), sizes * expected])
         Q, R = jnp.linalg.qr(jnp.concatenate([columns, prior]))
         found = jax.scipy.linalg.solve_triangular(R, Q.T @ right)
         return found[: sizes.shape[0]].reshape(2, -1).T

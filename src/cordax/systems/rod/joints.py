@@ -21,16 +21,16 @@ REACH = 3
 
 class Joints(eqx.Module):
     """`along`, `across` (3, k + 1): references of the segments before, between and after k joints;
-    `shares` (k,) [m] of the length; `bending` (3, k) [N m^2 times m] and `rest` (3, k) [1/m] of two
-    curvatures and twist; `time` [s] of their damping; `spacing` [m], `axial` [N] and `axial_time`
-    [s] of the segment after each joint, without stiffness after the last."""
+    `shares` (k,) [m] of the length; `bending` (3, k) [N m^2 times m], `rest` (3, k) [1/m] of two
+    curvatures and twist, `time` (3, 1) [s] of their damping; `spacing` [m], `axial` [N] and
+    `axial_time` [s] of the segment after each joint, without stiffness after the last."""
 
     along: Float[Array, "3 k1"]
     across: Float[Array, "3 k1"]
     shares: Float[Array, " k"]
     bending: Float[Array, "3 k"]
     rest: Float[Array, "3 k"]
-    time: Float[Array, ""]
+    time: Float[Array, "3 1"]
     spacing: Float[Array, ""]
     axial: Float[Array, " k"]
     axial_time: Float[Array, ""]
@@ -95,10 +95,11 @@ class Joints(eqx.Module):
         curved = materialise(jax.vmap(push, out_axes=2)(jnp.eye(8, dtype=x.dtype)))  # (3, 8, 8, k)
         moments = materialise(self._moments(found, by, rate))
         stiff = self.bending[:, None] * by
-        change = stiff + self.time * self.bending[:, None] * jnp.sum(curved * rate[:, None], axis=1)
+        slow = (self.time * self.bending)[:, None]
+        change = stiff + slow * jnp.sum(curved * rate[:, None], axis=1)
         outer = lambda x, y: jnp.sum(x[:, :, None] * y[:, None], axis=0)
         by_place = outer(by, change) + jnp.sum(moments[:, None, None] * curved, axis=0)
-        by_rate = self.time * outer(by, stiff)
+        by_rate = outer(by, slow * by)
         tension, axial, viscous = self._stretched(x, rate)
         own = ((3, 2), (3, 2), (0, 0))
         resists = jnp.sum(moments[:, None] * by, axis=0) + jnp.pad(tension, ((3, 2), (0, 0)))
