@@ -1,13 +1,10 @@
-"""Speed of cable robots: `python benchmarks/cable_robot.py [part ...]`.
+"""Speed of cable robots: `python benchmarks/cable_robot.py [part ...] [--out FILE]`.
 
 Prints one JSON object. Parts: impulse (the pushed plate over 10 s, error against time over schemes
 and steps), paper (RK4 at 0.1 ms, the paper's setting), batch (1024 robots for 1 s), gradient (of a
 final pose by two parameters), start (first call), mujoco (the same plate in MuJoCo, where it is
 installed). Errors are the largest distance of the centre of mass from a run at 0.1 ms, which
 the tests compare with independent data; the target is 0.016 mm."""
-
-import argparse
-import json
 
 import cordax
 
@@ -226,7 +223,4 @@ def mujoco() -> dict | None:
 PARTS = {f.__name__: f for f in (impulse, paper, batch, gradient, start, mujoco)}
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="default: all")
-    chosen = parser.parse_args().parts or list(PARTS)
-    print(json.dumps({"about": measure.about(), **{p: PARTS[p]() for p in chosen}}, indent=2))
+    measure.parts(PARTS, __doc__)

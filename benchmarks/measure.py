@@ -1,5 +1,6 @@
 """Timing shared by the benchmarks: minima over repeats, compile and run apart, a C++ anchor."""
 
+import argparse
 import json
 import os
 import platform
@@ -13,6 +14,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 
+from cordax import hoisting_active
 from cordax._xla import unhoisted_loops
 
 HERE = Path(__file__).parent
@@ -157,6 +159,30 @@ def in_new_process(code: str, **environment: str) -> dict:
     return json.loads(shown.stdout.strip().splitlines()[-1])
 
 
+def parts(functions: dict, doc: str | None, options=()) -> tuple[dict, object]:
+    """What the command line asks of `functions` by name, all by default: their results, with the
+    seconds that each took, compilation included, and what else was given. With `--out FILE` each is
+    written as soon as it is there, and what the file had stays. `options`: names and help of more
+    options with a value."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("parts", nargs="*", choices=[*functions, []], help="default: all")
+    parser.add_argument("--out", help="file for the results, kept part by part")
+    for name, text in options:
+        parser.add_argument(name, help=text)
+    given = parser.parse_args()
+    file = None if given.out is None else Path(given.out)
+    found = json.loads(file.read_text()) if file is not None and file.exists() else {"took_s": {}}
+    found["about"] = about()
+    for part in given.parts or list(functions):
+        start = time.perf_counter()
+        found[part] = functions[part]()
+        found["took_s"][part] = round(time.perf_counter() - start, 1)
+        if file is not None:
+            file.write_text(json.dumps(found, indent=2))
+    print(json.dumps(found, indent=2))
+    return found, given
+
+
 def about() -> dict:
     """Where the figures come from."""
     return {
@@ -165,4 +191,5 @@ def about() -> dict:
         "load": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
         "jax": jax.__version__,
+        "hoisting": hoisting_active(),
     }

@@ -1,13 +1,12 @@
-"""Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--figure
+"""Speed of the tendon-driven neck: `python benchmarks/neck.py [part ...] [--out FILE] [--figure
 error_time.png]`.
 
 Prints one JSON object. Parts: step, hoist, motion, overhead, start, gradient, gradient_long,
-durations, sharing, batch, precision (default: all).
+durations, sharing, batch, precision (default: all; five minutes, nearly all to compile the forty
+programs of gradients, durations and schemes: give parts). `--out` keeps each part as it ends.
 Ratios are taken within one run; the C++ anchor (anchors/neck.cpp, hand-written derivatives, SIMD)
 is built where a compiler is."""
 
-import argparse
-import json
 import tempfile
 
 import cordax
@@ -264,9 +263,8 @@ def batch() -> dict:
     return {"s": round(seconds, 3), "million_steps_per_s": round(1024 * 1000 / seconds / 1e6, 2)}
 
 
-def precision(figure: str | None) -> list[dict]:
-    """Error at 1 s of the controlled motion against run time, all schemes; optionally as a
-    figure."""
+def precision() -> list[dict]:
+    """Error at 1 s of the controlled motion against run time, all schemes."""
     import diffrax
 
     neck, control, state = controlled()
@@ -291,8 +289,6 @@ def precision(figure: str | None) -> list[dict]:
             rows.append(
                 {"scheme": name, "dt": dt, "error_rad": error, "ms": round(seconds * 1e3, 3)}
             )
-    if figure:
-        _plot_precision(rows, figure)
     return rows
 
 
@@ -317,19 +313,11 @@ def _plot_precision(rows: list[dict], path: str) -> None:
     fig.savefig(path, dpi=150)
 
 
-def main() -> None:
-    parts = {"step": step, "hoist": hoist, "motion": motion, "start": start, "gradient": gradient}
-    parts |= {"gradient_long": gradient_long, "durations": durations, "sharing": sharing}
-    parts |= {"batch": batch, "overhead": overhead}
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help="one or more of those above")
-    parser.add_argument("--figure", help="write the error-against-time plot here")
-    chosen = parser.parse_args()
-    result: dict = {"about": {**measure.about(), "hoisting": cordax.hoisting_active()}}
-    for name in chosen.parts or [*parts, "precision"]:
-        result[name] = precision(chosen.figure) if name == "precision" else parts[name]()
-    print(json.dumps(result, indent=2))
-
+PARTS = (step, hoist, motion, start, gradient, gradient_long, durations, sharing, batch, overhead)
 
 if __name__ == "__main__":
-    main()
+    functions = {f.__name__: f for f in (*PARTS, precision)}
+    plot = (("--figure", "write the error-against-time plot here"),)
+    found, given = measure.parts(functions, __doc__, plot)
+    if given.figure:
+        _plot_precision(found["precision"], given.figure)
