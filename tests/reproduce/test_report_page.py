@@ -1,5 +1,6 @@
 """All studies as one page: verdicts, tables, figures, papers, and studies that fail."""
 
+import json
 import re
 
 import pytest
@@ -44,7 +45,7 @@ def test_command(tmp_path, figure, monkeypatch, capsys):
     def study(name, output, figures):
         if name == "neck":
             raise RuntimeError("no\nand more")
-        return Done(name, "a table", CLAIMS, [], 1.0), {}
+        return Done(name, "a table", CLAIMS, [], 1.0), {"mass": 1.0}
 
     monkeypatch.setattr(reproduce, "_study", study)
     asked = ["reproduce", "all", "--output", str(tmp_path / "new"), "--only", "rod,neck"]
@@ -52,6 +53,9 @@ def test_command(tmp_path, figure, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "1 reproduces, 1 cannot be judged" in printed and "failed: RuntimeError: no" in printed
     assert "a table" in (tmp_path / "new" / "report.html").read_text()
+    assert main([*asked, "--overwrite", "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["studies"] == {"rod": {"mass": 1.0}, "neck": {"failed": "RuntimeError: no"}}
     assert main(asked) == 2 and "exist already" in capsys.readouterr().err
     assert main([*asked[:2], "--only", "nek", "--output", str(tmp_path / "b")]) == 2
     assert "neck" in capsys.readouterr().err

@@ -103,7 +103,11 @@ def reproduce_tensegrity(
 
 
 def reproduce_all(
-    output: Path = OUTPUT, figures: bool = True, overwrite: bool = False, only: str | None = None
+    output: Path = OUTPUT,
+    figures: bool = True,
+    json: bool = False,
+    overwrite: bool = False,
+    only: str | None = None,
 ) -> int:
     """Repeat all five studies and write one web page: claims with verdicts, tables with the papers'
     numbers beside ours, figures and films, and what it ran on.
@@ -114,6 +118,7 @@ def reproduce_all(
     Args:
         output: folder for report.html and the figures.
         figures: make the figures and films.
+        json: print one JSON object with all studies instead of a line for each.
         overwrite: replace files that exist already.
         only: some of neck, cable_robot, rod, rope_robot, tensegrity, with commas between.
     """
@@ -123,20 +128,27 @@ def reproduce_all(
     report = output / "report.html"
     claim([report, *(path for name in names for path in _figures_of(name, output))], overwrite)
     studies: list[Done] = []
+    found: dict[str, dict] = {}
     for name in names:
         print(f"... {name}", file=sys.stderr, flush=True)
         try:
-            done, _ = _study(name, output, figures)
+            done, found[name] = _study(name, output, figures)
         except (ValueError, ArithmeticError, RuntimeError) as error:
             done = Done(name, failed=f"{type(error).__name__}: {str(error).splitlines()[0]}")
+            found[name] = {"failed": done.failed}
         studies.append(done)
         write_report(report, studies, facts())
+    failed = any(done.failed for done in studies)
+    if json:
+        about = {"cordax": __version__, "report": str(report), "studies": found}
+        print(json_format.dumps(about, indent=1, allow_nan=False))
+        return int(failed)
     for done in studies:
         counts = Counter(c.verdict for c in done.claims)
         told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
         print(f"{done.name:12} {told or 'failed: ' + done.failed}")
     print(f"wrote {report}")
-    return 1 if any(done.failed for done in studies) else 0
+    return int(failed)
 
 
 def _figures_of(name: str, output: Path) -> list[Path]:
