@@ -35,14 +35,14 @@ def folder(tmp_path_factory):
     return path
 
 
-def cordax(folder, *words):
+def cordax(folder, *words, timeout=300):
     """Exit code, output and errors of a command."""
     done = subprocess.run(
         [sys.executable, "-m", "cordax", *words],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout,
         env=os.environ | OWN | {"XDG_CACHE_HOME": str(folder / "cache")},
     )
     assert "Traceback" not in done.stderr, done.stderr
@@ -112,7 +112,7 @@ def test_good_input(name, folder):
 def test_a_paper_is_reproduced(folder):
     """Takes longer than all others together."""
     words = ["reproduce", "neck", "--output", "studied", "--json"]
-    code, out, err = cordax(folder, *words)
+    code, out, err = cordax(folder, *words, timeout=900)
     assert code == 0, err
     study = json.loads(out)
     verdicts = {claim["verdict"] for claim in study["claims"]}
