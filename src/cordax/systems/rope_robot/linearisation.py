@@ -30,7 +30,7 @@ class RopeLinearisation(Linearisation):
     v: Float[Array, " n"]
     u: Float[Array, " n_u"]
     a: Float[Array, " n"]
-    pull: Float[Array, " m"]
+    pull: Float[Array, " k"]
     f: Float[Array, " n"]
     root: Float[Array, "2 2 m"] | None = None
     exact: bool = eqx.field(static=True, default=True)
