@@ -140,7 +140,8 @@ def figure(found: dict, file: str) -> None:
     rows += [{"method": "mujoco", **row} for row in (found.get("mujoco") or {}).get("rows", [])]
     _, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for name in dict.fromkeys(row["method"] for row in rows):
-        own = sorted((row for row in rows if row["method"] == name), key=lambda row: row["s"])
+        own = [row for row in rows if row["method"] == name]
+        own.sort(key=lambda row: row.get("dt", row.get("accuracy")))
         seconds, off = [row["s"] for row in own], [row["platform_motion"] for row in own]
         style = ":" if name == "mujoco" else "--" if name.startswith("axial") else "-"
         label = name.replace("_", " ").replace("mujoco", "MuJoCo").replace("tsit5", "diffrax Tsit5")
