@@ -97,7 +97,7 @@ figure = plot_snapshots(run, [0.0, 2.0, 2.5])
 #
 # Fast axial waves make the ropes stiff and carry next to nothing. Elongations that are constant and
 # linear along each rope leave them out; then explicit steps may be much longer. With 20 segments
-# its error is a sixth of that of the whole robot computed in the same time (docs/rope-robot.md).
+# its error is a fifth of that of the whole robot computed in the same time (docs/rope-robot.md).
 
 # %%
 small = AxialRopes(robot)
