@@ -79,6 +79,7 @@ def test_options_of_the_user_are_kept(given, expected, monkeypatch):
     monkeypatch.setattr(_xla, "_backend_is_up", lambda: False)
     _xla.request_hoisting()
     option = "xla_cpu_small_while_loop_byte_threshold=1000000000"
+    option += ",-vectorize-memory-check-threshold=100000"
     assert os.environ["XLA_FLAGS"] == expected.format(option=option)
 
 

@@ -1,11 +1,14 @@
-"""The one XLA option cordax depends on for speed, and the compilation cache.
+"""The XLA options cordax depends on for speed, and the compilation cache.
 
 XLA on CPU compiles a *small* while loop into one function and dispatches the kernels of a larger
 one separately, about 11 ns each. The default limit is about one kilobyte touched per iteration; a
 time loop over a machine is above it. Raising the limit ("hoisting" the loop) makes a step of the
 neck four to ten times faster (`benchmarks/neck.py hoist`). XLA reads its options once per process,
 before the first computation, so cordax sets this one on import. `CORDAX_HOIST=0` in the environment
-opts out."""
+opts out.
+
+A batch of steps in one loop (`math/kernel.py`) reads and writes some dozen arrays. LLVM vectorises
+it if it may check that many pairs of them for overlap, which its default does not allow."""
 
 import os
 import warnings
@@ -13,6 +16,9 @@ from pathlib import Path
 
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
 _SETTING = f"{_OPTION}=1000000000"
+_OVERLAPS = "-vectorize-memory-check-threshold=100000"
+#: of jaxlib, the first whose compiler was not tried: it stops at options that it does not know
+_UNTRIED = (0, 11)
 _FLAG = "--xla_backend_extra_options"
 _LEVEL = "xla_backend_optimization_level"
 
@@ -32,15 +38,23 @@ def request_hoisting() -> None:
             stacklevel=3,
         )
         return
+    setting = f"{_SETTING},{_OVERLAPS}" if compiler_is_known() else _SETTING
     words = flags.split()
     merged = False
     for i, word in enumerate(words):
         if word.startswith(_FLAG + "="):
-            words[i] = f"{word},{_SETTING}"
+            words[i] = f"{word},{setting}"
             merged = True
     if not merged:
-        words.append(f"{_FLAG}={_SETTING}")
+        words.append(f"{_FLAG}={setting}")
     os.environ["XLA_FLAGS"] = " ".join(words)
+
+
+def compiler_is_known() -> bool:
+    """Whether this version of jaxlib is one whose compiler was tried."""
+    from jaxlib.version import __version_info__ as version
+
+    return tuple(version[:2]) < _UNTRIED
 
 
 def compile_quickly() -> bool:

@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from ._checks import require, require_whole
 from ._closures import same_if_equal
+from ._xla import compiler_is_known
 from .engine import Static, batch_capacity, split
 from .experiment import Experiment
 from .mechanics import System
@@ -97,8 +98,8 @@ def simulate_batch(
     chunk = min(chunk, -(-size // len(devices))) * len(devices)
     parameters = jax.tree.map(_known_rows, parameters)
     pieces = [_rows(parameters, start, chunk) for start in range(0, size, chunk)]
-    counted = mesh is None and keep is None and _is_static(build)
-    found = _counted(build, pieces[0], options, chunk) if counted else None
+    counted = keep is None and _is_static(build)
+    found = _counted(build, pieces[0], options, chunk, mesh) if counted else None
     if found is None:
         found = _whole(build, keep, pieces[0], _known(options), mesh)
     run, alone = found
@@ -145,35 +146,35 @@ def _whole(build, keep, piece, options, mesh):
     return run, lambda: mesh is not None or lapack()
 
 
-def _counted(build, piece, options, chunk: int):
+def _counted(build, piece, options, chunk: int, mesh):
     """The same for any duration, in pieces of a fixed size, as `simulate` does; None where members
     have phases or a method with a time loop of its own."""
     options = dict(options)
     options.pop("adjoint", None)  # of what is known nobody asks for derivatives
     duration = options.pop("duration", None)
     static, arrays = split(_frozen(options))
-    given = build, static, arrays
-    times = _single(*given, piece)
+    times = _single(build, static, arrays, piece)
     if times is None:
         return None
     t0, dt, save_every, own = times
     n_saves = stored_count(t0, dt, own if duration is None else duration, save_every)
     capacity = batch_capacity(chunk, save_every)
+    given = build, static, capacity, mesh, arrays
 
     def run(piece) -> Trajectory:
-        carry, parts, counts = _start_rows(*given, piece), [], []
+        carry, parts, counts = _start_rows(build, static, mesh, arrays, piece), [], []
         for first in range(0, n_saves, capacity):
             count = min(capacity, n_saves - first)
             numbers = np.asarray(first), np.asarray(count)
-            part, carry = _block_rows(*given, capacity, piece, carry, *numbers)
+            part, carry = _block_rows(*given, piece, carry, *numbers)
             parts.append(part)
             counts.append(count)
         return pieces_together(jax.block_until_ready(parts), counts, None, axis=1)
 
     def alone() -> bool:
         some = np.asarray(0)
-        carry = jax.eval_shape(_start_rows, *given, piece)
-        return _calls_lapack(_block_rows, *given, capacity, piece, carry, some, some)
+        carry = jax.eval_shape(functools.partial(_start_rows, build, static, mesh), arrays, piece)
+        return _calls_lapack(_block_rows, *given, piece, carry, some, some)
 
     return run, alone
 
@@ -184,7 +185,7 @@ _with_lapack: dict[Any, bool] = {}
 def _calls_lapack(function, *arguments) -> bool:
     """Whether the compiled function calls LAPACK; looked up once per function and shapes."""
     leaves, structure = jax.tree.flatten(arguments)
-    numeric = lambda x: hasattr(x, "shape")
+    numeric = lambda x: hasattr(x, "dtype")
     key = function, structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
     if key not in _with_lapack:
         text = function.lower(*arguments).as_text()
@@ -258,29 +259,43 @@ def _single(build, static: Static, arrays, piece):
 def _started(build, static: Static, arrays, row) -> tuple[Run, Any, Any, Any]:
     found = _member(build(row), dict(static.put(arrays)))
     assert found is not None
-    run = dataclasses.replace(found.run, traced=False)
+    lanes = jax.default_backend() == "cpu" and compiler_is_known()
+    run = dataclasses.replace(found.run, traced=False, lanes=lanes)
     dtype = found.given[0].q.dtype
     return run, found.given, jnp.asarray(found.t0, dtype), jnp.asarray(found.dt, dtype)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _start_rows(build, static: Static, arrays, rows):
-    def one(row):
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _start_rows(build, static: Static, mesh, arrays, rows):
+    def one(arrays, row):
         run, given, t0, dt = _started(build, static, arrays, row)
         state, memory, status = given
         return start(run, state, memory, status, t0, dt)
 
-    return jax.vmap(one)(rows)
+    return _spread(one, mesh, (arrays,), (rows,))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 3))
-def _block_rows(build, static: Static, arrays, capacity: int, rows, carry, first, count):
-    def one(row, carry):
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _block_rows(build, static: Static, capacity: int, mesh, arrays, rows, carry, first, count):
+    def one(arrays, first, count, row, carry):
         run, _, t0, dt = _started(build, static, arrays, row)
         part, carry = blocks(run, carry, first, t0, dt, capacity, count)
         return _without_system(part), carry
 
-    return jax.vmap(one)(rows, carry)
+    return _spread(one, mesh, (arrays, first, count), (rows, carry))
+
+
+def _spread(one, mesh: Mesh | None, shared: tuple, rows: tuple):
+    """A function of what all members share and of one member's rows, for all of them; every device
+    has its own members: nothing that the compiler could spread otherwise."""
+    members = jax.vmap(one, in_axes=(None,) * len(shared) + (0,) * len(rows))
+    if mesh is None:
+        return members(*shared, *rows)
+    specs = (P(),) * len(shared) + (P("batch"),) * len(rows)
+    spread = jax.shard_map(
+        members, mesh=mesh, in_specs=specs, out_specs=P("batch"), check_vma=False
+    )
+    return spread(*shared, *rows)
 
 
 @eqx.filter_jit
@@ -295,13 +310,7 @@ def _simulate_rows(build, keep, parameters, options, mesh: Mesh | None = None) -
             return _simulate_experiment(built, dict(options))
         return simulate(**_as_arguments(built, dict(options)), **_QUIET)
 
-    if mesh is None:
-        return jax.vmap(one)(parameters)
-    # every device its own members: nothing that the compiler could spread otherwise
-    spread = jax.shard_map(
-        jax.vmap(one), mesh=mesh, in_specs=P("batch"), out_specs=P("batch"), check_vma=False
-    )
-    return spread(parameters)
+    return _spread(one, mesh, (), (parameters,))
 
 
 def _without_system(trajectory: Trajectory) -> Trajectory:

@@ -12,6 +12,7 @@ from ._results import GOOD, Code, code_unless, first_code
 from .formulations import Dynamics
 from .integrators import Integrator
 from .loops import counted, each, fits_flat, flat, loop
+from .math.kernel import in_lanes
 from .math.shield import close, frozen, shield
 from .mechanics import Controller, State, System
 from .mechanics.shapes import check_shapes
@@ -34,6 +35,8 @@ class Run(eqx.Module):
     hold: int = eqx.field(static=True)
     #: whether derivatives may be asked for
     traced: bool = eqx.field(static=True, default=True)
+    #: whether it is one of a batch, of which nothing is differentiated
+    lanes: bool = eqx.field(static=True, default=False)
 
     def prepared(self) -> "Run":
         """The same with what is constant along the run computed once, also where the controller
@@ -172,11 +175,13 @@ def blocks(
     unprepared, run = run.dynamics.system, run.prepared()
     t = t0 + (first + jnp.arange(n_saves + 1)) * (run.save_every * dt)
     rows = None if count is None else count + 1
+    single = lambda carry, i: _stepper(run, t0, dt)(carry, i)[0]
+    lanes = in_lanes(single, start, first * run.save_every) if run.lanes else None
     once = rows is not None and not reverse and (run.hold > 0 or run.integrator.begins_at_start)
-    if once:
+    if once and lanes is None:
         end, stored = _rows_of_steps(run, start, first, t0, dt, n_saves, count)
     else:
-        end, stored = _rows_between_steps(run, start, first, t0, dt, n_saves, count, reverse)
+        end, stored = _rows_between_steps(run, start, first, t0, dt, n_saves, count, reverse, lanes)
         stored = *stored, None
     states, records, u, multipliers = stored
     status = end.status
@@ -235,10 +240,14 @@ def _rows_of_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count):
     return counted(block, start, n_saves + 1, count + 1, shapes)
 
 
-def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count, reverse):
-    """The same without multipliers, inputs computed once more from states: for reverse mode, and
-    methods that do not begin a step with the inputs at its start."""
-    step, every = _stepper(run, t0, dt), run.save_every
+def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count, reverse, lanes):
+    """The same without multipliers, inputs computed once more from states: for reverse mode,
+    methods that do not begin a step with the inputs at its start, and steps of a batch in
+    `lanes`."""
+    step, every, together = _stepper(run, t0, dt), run.save_every, lambda carry: carry
+    if lanes is not None:
+        in_numbers, start, together = lanes
+        step = lambda carry, i: (in_numbers(carry, i), None)
 
     def block(carry, j):
         j = first + j
@@ -248,7 +257,8 @@ def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, cou
             carry, _ = jax.lax.scan(quiet, carry, j * every + jnp.arange(every))
         return carry, keep(carry)
 
-    def keep(carry: Carry):
+    def keep(carry):
+        carry = together(carry)
         return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
 
     quiet = lambda carry, i: (step(carry, i)[0], None)
@@ -272,7 +282,7 @@ def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, cou
     k = first + jnp.arange(n_saves + 1)
     given = k, t0 + k * (every * dt), states, memories, helds
     rows = None if count is None else count + 1
-    return end, (states, records, each(inputs, *given, count=rows, reverse=reverse))
+    return together(end), (states, records, each(inputs, *given, count=rows, reverse=reverse))
 
 
 class Begun(NamedTuple):

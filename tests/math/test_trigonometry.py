@@ -1,11 +1,11 @@
-"""Vectorised sine and cosine."""
+"""Vectorised sine, cosine and arc tangent."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.math.trigonometry import sincos
+from cordax.math.trigonometry import arctan, sincos
 
 
 @pytest.mark.parametrize("reach", [0.1, 4.0, 1e3, 1e5])
@@ -46,3 +46,20 @@ def test_single_precision():
     s, c = sincos(jnp.float32(1.0))
     assert s.dtype == c.dtype == jnp.float32
     np.testing.assert_allclose([s, c], [np.sin(1.0), np.cos(1.0)], rtol=1e-7)
+
+
+@pytest.mark.parametrize("reach", [0.4, 3.0, 1e6])
+def test_arc_tangent(reach):
+    x = np.random.default_rng(0).uniform(-reach, reach, 20_000)
+    want = np.arctan(np.asarray(x, np.longdouble))
+    error = np.abs(np.asarray(jax.jit(arctan)(x), np.longdouble) - want)
+    assert np.max(error / np.spacing(np.abs(want.astype(float)))) < 1.0
+    slope = jax.vmap(jax.grad(arctan))(jnp.asarray(x[:20]))
+    np.testing.assert_allclose(slope, 1.0 / (1.0 + x[:20] ** 2), rtol=1e-14)
+
+
+def test_arc_tangent_at_the_ends():
+    x = jnp.array([0.0, -0.0, jnp.inf, -jnp.inf, 0.4375, 1.0])
+    np.testing.assert_allclose(arctan(x), np.arctan(np.asarray(x)), rtol=2e-16)
+    assert np.isnan(arctan(jnp.asarray(jnp.nan)))
+    assert arctan(jnp.float32(1.0)).dtype == jnp.float32

@@ -1,7 +1,6 @@
 """Tendons, the motors that pull them, and how they run along a chain of joints."""
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -15,6 +14,7 @@ from ..._checks import (
     require_whole,
 )
 from ..._precision import float_field
+from ...math.trigonometry import arctan
 
 
 class ElasticTendon(eqx.Module):
@@ -68,7 +68,7 @@ class Motors(eqx.Module):
 
     def friction_torque(self, rate):
         """Dry friction [N m] at motor rates [rad/s]; acts against the motion."""
-        return self.dry_friction * (2.0 / np.pi) * jnp.arctan(self.friction_slope * rate)
+        return self.dry_friction * (2.0 / np.pi) * arctan(self.friction_slope * rate)
 
 
 class Routing(eqx.Module):

@@ -1,0 +1,266 @@
+"""A function of small arrays taken apart into numbers.
+
+XLA's CPU backend compiles a batched step of a machine into some hundred loops over the batch, each
+of which writes to memory what the next one reads. Written in single numbers the same step is one
+long expression; `kernel` makes one loop over the batch of it. Numbers that are known (a routing of
+zeros and ones) disappear on the way: `0 x` is zero here also where x is not finite."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend import core
+
+#: primitives that act on each number by itself
+_EACH = frozenset(
+    "abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp "
+    "convert_element_type copy copy_p cos cosh div eq erf exp exp2 expm1 floor ge gt integer_pow "
+    "is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow rem round rsqrt "
+    "select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor".split()
+)
+#: primitives that only say where numbers go
+_PLACE = frozenset(
+    "broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims gather pad "
+    "reshape rev scatter slice split squeeze stack transpose".split()
+)
+#: of those, from which operand on they are places themselves
+_INDICES = {"dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None)}
+_INDICES |= {"gather": slice(1, 2), "scatter": slice(1, 2)}
+_SUMS = {
+    "reduce_sum": lax.add_p,
+    "reduce_prod": lax.mul_p,
+    "reduce_max": lax.max_p,
+    "reduce_min": lax.min_p,
+    "reduce_and": lax.and_p,
+    "reduce_or": lax.or_p,
+}
+_CALLS = frozenset(
+    "pjit jit closed_call core_call remat checkpoint custom_jvp_call custom_vjp_call "
+    "custom_vjp_call_jaxpr".split()
+)
+_IDENTITY = frozenset({"materialise", "optimization_barrier"})
+
+
+def count(jaxpr) -> int | None:
+    """About how many numbers a function computes; None where it has loops, calls of libraries or
+    others that cannot be taken apart."""
+    total = 0
+    for e in jaxpr.eqns:
+        name, size = e.primitive.name, sum(v.aval.size for v in e.outvars)
+        if name in _EACH:
+            more = size
+        elif name in _SUMS or name in ("cumsum", "dot_general"):
+            more = sum(v.aval.size for v in e.invars)
+        elif name in _CALLS or name == "custom_linear_solve":
+            more = count(_called(e).jaxpr)
+        elif name == "cond":
+            parts = [count(b.jaxpr) for b in e.params["branches"]]
+            more = None if None in parts else sum(parts) + size  # pyright: ignore
+        else:
+            more = 0 if name in _PLACE | _IDENTITY | {"iota"} else None
+        if more is None:
+            return None
+        total += more
+    return total
+
+
+def _called(e) -> Any:
+    p = e.params
+    if e.primitive.name == "custom_linear_solve":
+        return p["jaxprs"].solve
+    found = next(p[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if p.get(k) is not None)
+    return found if hasattr(found, "consts") else core.ClosedJaxpr(found, ())
+
+
+class Unknown(Exception):
+    """A place that depends on a number which is not known."""
+
+
+def evaluate(closed, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Results of a function from arrays of numbers, as arrays of numbers: NumPy arrays of objects,
+    each a NumPy scalar where it is known, else an array of JAX of any shape common to all, or of
+    no axes."""
+    return _evaluate(_Numbers(), closed, arguments)
+
+
+def apart(x) -> np.ndarray:
+    """The numbers of an array."""
+    out = np.empty(np.shape(x), object)
+    known = not isinstance(x, jax.core.Tracer)
+    flat = np.asarray(x).reshape(-1) if known else jnp.reshape(x, -1)
+    for k, i in enumerate(np.ndindex(*out.shape)):
+        out[i] = flat[k]
+    return out
+
+
+def _evaluate(numbers: "_Numbers", closed, arguments) -> list[np.ndarray]:
+    values: dict = dict(zip(closed.jaxpr.constvars, map(apart, closed.consts), strict=True))
+    values |= dict(zip(closed.jaxpr.invars, arguments, strict=True))
+
+    def read(v):
+        if isinstance(v, core.Literal):
+            return apart(np.asarray(v.val, v.aval.dtype))
+        return values[v]
+
+    for e in closed.jaxpr.eqns:
+        found = _one(numbers, e, [read(v) for v in e.invars])
+        values |= dict(zip(e.outvars, found, strict=True))
+    return [read(v) for v in closed.jaxpr.outvars]
+
+
+def _one(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
+    name, shape = e.primitive.name, e.outvars[0].aval.shape
+    if name in _IDENTITY or name in ("copy", "copy_p", "stop_gradient"):
+        return xs
+    if name in _CALLS:
+        return _evaluate(numbers, _called(e), xs)
+    if name == "custom_linear_solve":
+        n = e.params["const_lengths"]
+        first = n.matvec + n.vecmat
+        given = xs[first : first + n.solve] + xs[first + n.solve + n.transpose_solve :]
+        return _evaluate(numbers, _called(e), given)
+    if name == "cond":
+        return _either(numbers, e, xs)
+    if name in _PLACE:
+        return _place(e, xs)
+    if name == "iota":
+        return [apart(np.asarray(_known(e.primitive, [], e.params)))]
+    if name in _SUMS:
+        axes = e.params["axes"]
+        x = np.moveaxis(xs[0], axes, range(len(axes))).reshape(-1, *shape)
+        add = functools.partial(numbers.bind, _SUMS[name], {})
+        return [_map(lambda i: functools.reduce(add, x[(slice(None), *i)]), shape)]
+    if name == "cumsum":
+        return [_running(numbers, e, xs[0])]
+    if name == "dot_general":
+        return [_product(numbers, e, *xs)]
+    if name == "convert_element_type" and e.invars[0].aval.dtype == e.outvars[0].aval.dtype:
+        return xs
+    full = [np.broadcast_to(x, shape) for x in xs]
+    return [_map(lambda i: numbers.bind(e.primitive, e.params, *(x[i] for x in full)), shape)]
+
+
+def _map(function, shape) -> np.ndarray:
+    out = np.empty(shape, object)
+    for i in np.ndindex(*shape):
+        out[i] = function(i)
+    return out
+
+
+def _place(e, xs) -> list[np.ndarray]:
+    """The primitive, applied to the numbers' places."""
+    where = _INDICES.get(e.primitive.name, slice(0, 0))
+    fixed = set(range(len(xs))[where])
+    flat = [x for k, x in enumerate(xs) if k not in fixed for x in x.reshape(-1)]
+    places, given = iter(range(len(flat))), []
+    for k, x in enumerate(xs):
+        if k in fixed:
+            if not all(isinstance(i, np.generic) for i in x.reshape(-1)):
+                raise Unknown(e.primitive.name)
+            given.append(np.array(x.tolist(), e.invars[k].aval.dtype))
+        else:
+            given.append(np.array([next(places) for _ in range(x.size)], int).reshape(x.shape))
+    found = _known(e.primitive, given, e.params)
+    found = found if e.primitive.multiple_results else [found]
+    pick = lambda at: _map(lambda i: flat[at[i]], at.shape)
+    return [pick(np.asarray(at)) for at in found]
+
+
+def _known(primitive, arguments, parameters):
+    with jax.ensure_compile_time_eval():
+        return primitive.bind(*map(jnp.asarray, arguments), **parameters)
+
+
+def _either(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
+    """All branches, and the number of the one that counts."""
+    which, *rest = xs
+    index, last = which[()], np.int32(len(e.params["branches"]) - 1)
+    index = numbers.bind(lax.clamp_p, {}, np.int32(0), index, last)
+    if isinstance(index, np.generic):
+        return _evaluate(numbers, e.params["branches"][int(index)], rest)
+    found = [_evaluate(numbers, b, rest) for b in e.params["branches"]]
+    if last == 1:
+        index = numbers.bind(lax.ne_p, {}, index, np.int32(0))
+    pick = lambda *cases: numbers.bind(lax.select_n_p, {}, index, *cases)
+    return [
+        _map(lambda i, all=all: pick(*(x[i] for x in all)), all[0].shape)
+        for all in zip(*found, strict=True)
+    ]
+
+
+def _running(numbers: "_Numbers", e, x) -> np.ndarray:
+    """Sums up to each entry of an axis."""
+    axis, backwards = e.params["axis"], slice(None, None, -1 if e.params["reverse"] else 1)
+    x = np.moveaxis(x, axis, 0)[backwards].copy()
+    for k in range(1, len(x)):
+        x[k] = _map(lambda i, k=k: numbers.bind(lax.add_p, {}, x[k - 1][i], x[k][i]), x.shape[1:])
+    return np.moveaxis(x[backwards], 0, axis)
+
+
+def _product(numbers: "_Numbers", e, a, b) -> np.ndarray:
+    (summed_a, summed_b), (each_a, each_b) = e.params["dimension_numbers"]
+    free = lambda x, *used: [k for k in range(x.ndim) if k not in [*used[0], *used[1]]]
+    order_a = [*each_a, *free(a, each_a, summed_a), *summed_a]
+    order_b = [*each_b, *free(b, each_b, summed_b), *summed_b]
+    shape, each = e.outvars[0].aval.shape, len(each_a)
+    rows = a.ndim - len(summed_a)
+    a, b = a.transpose(order_a), b.transpose(order_b)
+    times = functools.partial(numbers.bind, lax.mul_p, {})
+    add = functools.partial(numbers.bind, lax.add_p, {})
+
+    def entry(i):
+        left, right = a[i[:rows]].reshape(-1), b[(*i[:each], *i[rows:])].reshape(-1)
+        return functools.reduce(add, [times(x, y) for x, y in zip(left, right, strict=True)])
+
+    return _map(entry, shape)
+
+
+class _Numbers:
+    """Computes single numbers, each once."""
+
+    def __init__(self):
+        self.found: dict = {}
+
+    def bind(self, primitive, parameters: dict, *xs) -> Any:
+        simple = self._simplified(primitive.name, xs)
+        if simple is not None:
+            return simple
+        if primitive.name == "add_any":
+            primitive = lax.add_p
+        if primitive.name in ("integer_pow", "square") and parameters.get("y", 2) == 2:
+            primitive, parameters, xs = lax.mul_p, {}, (xs[0], xs[0])
+        words = tuple(sorted((k, str(v)) for k, v in parameters.items()))
+        name = lambda x: (x.item(), x.dtype) if isinstance(x, np.generic) else id(x)
+        key = primitive, words, tuple(map(name, xs))
+        if key not in self.found:  # with its arguments, whose ids must not be used again
+            self.found[key] = _applied(primitive, parameters, xs), xs
+        return self.found[key][0]
+
+    def _simplified(self, name: str, xs) -> Any:
+        """What known numbers make trivial."""
+        if len(xs) != 2 or not any(isinstance(x, np.floating) for x in xs):
+            return None
+        a, b = xs
+        is_a = lambda c: isinstance(a, np.generic) and a == c
+        is_b = lambda c: isinstance(b, np.generic) and b == c
+        if name == "mul":
+            if is_a(0.0) or is_b(0.0):
+                return a if is_a(0.0) else b
+            return b if is_a(1.0) else a if is_b(1.0) else None
+        if name in ("add", "add_any"):
+            return b if is_a(0.0) else a if is_b(0.0) else None
+        trivial = {"sub": 0.0, "div": 1.0}
+        return a if name in trivial and is_b(trivial[name]) else None
+
+
+def _applied(primitive, parameters: dict, xs) -> Any:
+    if all(isinstance(x, np.generic) for x in xs):
+        return np.asarray(_known(primitive, xs, parameters))[()]
+    shape = max((x.shape for x in xs if not isinstance(x, np.generic)), key=len)
+    full = lambda x: jnp.full(shape, x, x.dtype) if not np.shape(x) and shape else x
+    xs = [jnp.broadcast_to(x, shape) if x.shape != shape else jnp.asarray(x) for x in map(full, xs)]
+    return primitive.bind(*xs, **parameters)
