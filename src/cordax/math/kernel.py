@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray, Tracer
 from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import batching, mlir
 
@@ -42,8 +43,8 @@ def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Call
     shaped = lambda xs: [(jnp.shape(x), x.dtype) for x in xs]
     if shaped(jax.tree.leaves(shapes)) != shaped(leaves):
         return None
-    known = [None if isinstance(c, jax.core.Tracer) else np.asarray(c) for c in closed.consts]
-    given = [c for c in closed.consts if isinstance(c, jax.core.Tracer)]
+    known = [None if isinstance(c, Tracer) else np.asarray(c) for c in closed.consts]
+    given = [c for c in closed.consts if isinstance(c, Tracer)]
     body = _Body(closed.jaxpr, known)
     begin = tuple(x.astype(jnp.float64) for x in _singles(leaves))
     try:
@@ -113,7 +114,7 @@ class _Body:
 def _(*xs, body):
     shape = max((x.shape for x in xs), key=len)
     results = sum(v.aval.size for v in body.jaxpr.outvars)
-    return [jax.core.ShapedArray(shape, jnp.float64)] * results
+    return [ShapedArray(shape, jnp.float64)] * results
 
 
 def _batched(arguments, axes, *, body):

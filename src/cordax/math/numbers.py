@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.extend import core
 
 #: primitives that act on each number by itself
@@ -90,7 +91,7 @@ def evaluate(closed, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
 def apart(x) -> np.ndarray:
     """The numbers of an array."""
     out = np.empty(np.shape(x), object)
-    known = not isinstance(x, jax.core.Tracer)
+    known = not isinstance(x, Tracer)
     flat = np.asarray(x).reshape(-1) if known else jnp.reshape(x, -1)
     for k, i in enumerate(np.ndindex(*out.shape)):
         out[i] = flat[k]
@@ -103,7 +104,7 @@ def _evaluate(numbers: "_Numbers", closed, arguments) -> list[np.ndarray]:
 
     def read(v):
         if isinstance(v, core.Literal):
-            return apart(np.asarray(v.val, v.aval.dtype))
+            return apart(np.asarray(v.val, v.aval.dtype))  # pyright: ignore
         return values[v]
 
     for e in closed.jaxpr.eqns:
