@@ -13,7 +13,7 @@ from .._precision import float_field
 from .._results import Code, code_unless
 from ..math.newton import Correction, corrected, newton
 from ..mechanics import State
-from ..mechanics.linearisation import SaddleLinearisation, bare
+from ..mechanics.linearisation import bare
 from .base import Integrator, Step
 from .solving import linearisation_suffices
 
@@ -57,8 +57,7 @@ class GeneralisedAlpha(Integrator):
             motion = dynamics.linearise(t, state.q, state.v, inputs)
             impulse = dt * (motion.f + dt * motion.stiffness(state.v))
             a = motion.implicit_solver(dt)(impulse) / dt
-            if isinstance(motion, SaddleLinearisation):
-                multipliers = motion.multipliers
+            multipliers = motion.held_by()
         else:
             a = dynamics.acceleration(t, state.q, state.v, inputs)
         if multipliers is None:

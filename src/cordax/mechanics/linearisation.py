@@ -70,6 +70,10 @@ class Linearisation(eqx.Module):
         as they are and little of vibrations that are fast for it."""
         return self.implicit_solve(factor, h, h2, self.inertia(x))
 
+    def held_by(self) -> Rows | None:
+        """Multipliers (m,) of the constraints at the state, where they are part of it and known."""
+        return None
+
     def bare(self) -> "Linearisation":
         """As much as solves with a factor need where nothing is differentiated; all by default."""
         return self
@@ -205,6 +209,9 @@ class SaddleLinearisation(Linearisation):
 
     def inertia(self, x):
         return self.motion.inertia(x)
+
+    def held_by(self):
+        return self.multipliers
 
     def factorise(self, h, h2):
         return self.motion.constrained_solver(self.jacobian, h, h2)
