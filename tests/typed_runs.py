@@ -31,9 +31,6 @@ def rod():
     harness = systems.Harness((rod, other), (systems.Joint(0, "right", 1, "left"),))
     start = cordax.consistent(harness, harness.default_state())
     cordax.simulate(harness, start, integrator="rk4", **FEW).energy()
-    hold = [systems.Gripper([x, 0, 0], [1.0, 0, 0], [0, 0, 1.0]) for x in (0.0, 1.0)]
-    wire = systems.DiscreteRod(np.linspace([0.0, 0, 0], [1.0, 0, 0], 5), *hold, 1.0, stick=1.0)
-    cordax.simulate(wire, control=systems.StrandSlip(wire, 0.1), **FEW).energy()
 
 
 def rope_robot():

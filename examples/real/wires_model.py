@@ -206,7 +206,6 @@ def markers(places, nodes, data) -> np.ndarray:
 
 # compiled once for all runs of a length, the quasi-static ones too
 fast = jax.jit(rollout, static_argnums=3)
-sensitivity = jax.jit(jax.jacfwd(rollout, has_aux=True))
 
 
 def predicted(numbers, run, places) -> tuple[np.ndarray, bool]:
