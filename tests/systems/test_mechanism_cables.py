@@ -245,6 +245,42 @@ def test_guide_inside_a_pulley_is_refused():
         cordax.simulate(machine, rising, duration=0.2, dt=1e-3)
 
 
+def test_cable_that_leaves_its_pulley():
+    """Its length goes on smoothly, the run says when, and ends where the cable is far off."""
+    law = ElasticCables([50.0])
+    bob = parts.Body("bob", parts.Prismatic("z"), at=(2.0, 0, 0), solids=parts.cube(0.1, mass=1))
+    pulley = parts.Pulley("world", (1.0, 0.0, 0.0), 0.1, axis=(0, 1, 0))
+    way = [parts.Eyelet("world", (0.0, 0.0, 0.1)), pulley, parts.Eyelet("bob")]
+    cables = parts.CableSet([way], law, 1.9)
+    machine = parts.Mechanism([bob], elements=[cables], gravity=(0, 0, 0))
+    # the cable would leave the pulley where the bob is as high as its top
+    z = np.array([-0.5, 0.1 - 1e-6, 0.1 + 1e-6, 0.3])
+    lengths = [float(machine.cable_lengths(jnp.array([x]))["cable"][0]) for x in z]
+    assert abs(lengths[2] - lengths[1]) < 1e-9
+    assert lengths[0] > lengths[1] < lengths[3]
+    start = cordax.State(jnp.array([0.0]), jnp.array([2.0]))
+    run = cordax.simulate(machine, start, duration=0.12, dt=1e-3)
+    passed = float(run.t[np.argmax(np.asarray(run.q[:, 0]) > 0.1)])
+    assert float(run.warnings["cable_off_pulley"]) == pytest.approx(passed)
+    assert run["wrap"][0, 0] > 0 > run["wrap"][-1, 0]
+    energy = np.asarray(run.energy()["total"])
+    np.testing.assert_allclose(energy, energy[0], rtol=1e-6)
+    calm = cordax.simulate(machine, cordax.State(start.q, 0.0 * start.v), duration=0.02, dt=1e-3)
+    assert calm.warnings["cable_off_pulley"] == np.inf
+    far = cordax.State(jnp.array([1.5]), jnp.zeros(1))
+    with pytest.raises(ValueError, match="the cable world-bob round its pulley: it has left it"):
+        cordax.simulate(machine, far, duration=0.01, dt=1e-3)
+
+
+def test_rigid_cable_that_pushes_is_named():
+    """A weight that hangs pulls, one that would rise pushes from the first step on."""
+    for lift, pushed in ((-9.81, np.inf), (9.81, 0.0)):
+        machine = weight_on_a_pulley(-0.2)
+        machine = eqx.tree_at(lambda m: m.gravity, machine, jnp.array([0.0, 0.0, lift]))
+        run = cordax.simulate(machine, machine.assembled(), duration=0.01, dt=1e-3)
+        assert run.warnings["cable_pushes"] == pushed
+
+
 def test_lengths_of_ways_and_one_coefficient_of_friction():
     """Over a quarter of a pulley; a coefficient for all guides stays one number to be fitted."""
     bob = parts.Body("bob", parts.Prismatic("z"), at=(1.1, 0, -2.0), solids=parts.cube(0.1, mass=1))

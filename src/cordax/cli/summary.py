@@ -23,9 +23,14 @@ def facts(run: Trajectory, experiment: Experiment, seconds: Seconds) -> dict[str
         lines |= _events(run)
     if np.any(np.asarray(run.violation)):
         lines["constraints violated"] = f"by at most {float(np.max(np.asarray(run.drift()))):.1e}"
-    for name, first in run.warnings.items():
-        if np.isfinite(first) and name != "cable_pushes":  # which the machine's summary has
-            lines["warning"] = f"{name.replace('_', ' ')} from t = {float(first):g} s"
+    told = {"cable_pushes"} if "rigid cables" in lines else set()  # by the machine's summary
+    found = [
+        f"{name.replace('_', ' ')} from t = {float(first):g} s"
+        for name, first in run.warnings.items()
+        if np.isfinite(first) and name not in told
+    ]
+    if found:
+        lines["warning"] = "; ".join(found)
     duration = float(run.t[-1] - run.t[0])
     lines["wall time"] = (
         f"{seconds.run * 1e3:.1f} ms to run ({duration / max(seconds.run, 1e-9):.0f} times real "

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..._checks import require, require_positive, require_shape
 from ..._precision import float_field
@@ -24,6 +24,10 @@ from .loops import NAMELESS, Loop, by_twists, rates, with_ground
 from .routes import Guide, Route
 from .tree import Tree
 from .wound import CableTerms
+
+
+#: angle [rad] behind the rim of a pulley at which a cable that has left it counts as lost
+FAR_OFF = 0.25 * np.pi
 
 
 class RigidCable(Loop):
@@ -231,7 +235,7 @@ class CableSet(Element):
             given_so_far = first[:, None] + even * stretch_rate[:, None]
             passing = given_so_far - jnp.cumsum(speeds[:, : k - 1], axis=1)
             share = jnp.tanh(passing / self.slip_width)
-            growth = jnp.cumsum(self.friction * wrap * share, axis=1)
+            growth = jnp.cumsum(self.friction * jnp.maximum(wrap, 0.0) * share, axis=1)
             factor = jnp.exp(jnp.concatenate([jnp.zeros_like(mean)[:, None], growth], axis=1))
             tension = mean[:, None] * factor * free[:, None]
             tension = tension / jnp.sum(straight * factor, axis=1, keepdims=True)
@@ -310,15 +314,24 @@ def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTer
 
 
 class Reach(NamedTuple):
-    """Of cables over guides of one kind: names of the `bodies` of their guides, and `squares`
-    (n, k) [m^2], positive where a segment exists."""
+    """Of cables over guides of one kind: names of the `bodies` of their guides, `squares` (n, k)
+    [m^2], positive where a segment exists, and `arcs` (n, w) [rad] on inner pulleys (`Route`)."""
 
     bodies: tuple[tuple[str, ...], ...]
     squares: Float[Array, "n k"]
+    arcs: Float[Array, "n w"]
+
+    def good(self) -> Bool[Array, ""]:
+        """Whether every segment exists and none has left its pulley for long."""
+        return jnp.all(self.squares > 0) & jnp.all(self.arcs > -FAR_OFF)
 
     def missing(self) -> str:
-        """The first segment that is not there."""
-        cable, segment = np.argwhere(~(np.asarray(self.squares) > 0))[0]
+        """The first segment that is not there, or cable that has left a pulley."""
+        lost = np.argwhere(~(np.asarray(self.squares) > 0))
+        if not len(lost):
+            names = self.bodies[np.argwhere(~(np.asarray(self.arcs) > -FAR_OFF))[0][0]]
+            return f"for the cable {names[0]}-{names[-1]} round its pulley: it has left it"
+        cable, segment = lost[0]
         names = self.bodies[cable]
         a, b = names[segment : segment + 2]
         return f"from {a!r} to {b!r}, segment {segment + 1} of the cable {names[0]}-{names[-1]}"
@@ -338,8 +351,8 @@ def reaches(
     for element in elements:
         if isinstance(element, CableSet):
             routed.append((element.bodies, element._indices(tree)[0], element.routes))
-    reach = jax.vmap(lambda route, R, p: route.reach(R, p))
+    both = jax.vmap(lambda route, R, p: (route.reach(R, p), route.arcs(R, p)))
     return [
-        Reach(names, reach(routes, take(R, index), take(p, index)))
+        Reach(names, *both(routes, take(R, index), take(p, index)))
         for names, index, routes in routed
     ]

@@ -88,7 +88,7 @@ class Mechanism(System):
 
     @property
     def units(self):
-        return dict(self.tree.units)
+        return dict(self.tree.units) | {"wrap": "rad"}
 
     @property
     def input_names(self):
@@ -386,8 +386,24 @@ class Mechanism(System):
             out |= element.outputs(at, u[start : start + k])
             start += k
         out["body_position"] = at.motions.poses.p
-        tension = drawing.tensions(at, self.loops, self.elements, multipliers)
-        return out if tension is None else out | {"tension": tension}
+        more = {
+            "tension": drawing.tensions(at, self.loops, self.elements, multipliers),
+            "wrap": self._wrap(q),
+        }
+        return out | {name: x for name, x in more.items() if x is not None}
+
+    def _wrap(self, q) -> Float[Array, " w"] | None:
+        return validity.wrap(self._validity(q)[-1])
+
+    def warnings(self, outputs):
+        n = int(self.one_sided.sum())
+        pulled = outputs["tension"][..., -n:] if n else None
+        return validity.warnings(outputs.get("wrap"), pulled)
+
+    def alarms(self, t, q, v, u, multipliers):
+        """Without the other outputs."""
+        pulled = multipliers[self.one_sided] if self.one_sided.any() else None
+        return validity.warnings(self._wrap(q), pulled)
 
     def geometry(self, t, q):
         """Bars from body to body and to the points of loops and cables; cables from where they

@@ -28,6 +28,8 @@ from .kinematics import cross
 
 #: points that an arc is drawn with
 _ARC = 9
+#: arcs on pulleys are counted from this share of a turn behind none
+_BEHIND = 0.25
 
 
 class Frame(NamedTuple):
@@ -66,10 +68,11 @@ class Pulley(Guide):
     """A pulley of a `radius` [m] (at the centre line of the cable) with its centre `at` (3,) [m]
     and its `axis` (3,), a unit vector, in the body that carries it. The cable goes round it
     counterclockwise about the axis, or clockwise with `clockwise`; `turns` counts whole windings
-    beyond the arc it lies on, which is from 0 to one turn: a cable does not leave its pulley, and
-    where the arc would become negative it jumps to a whole turn. At an end of a cable it is a drum:
-    the arc is counted from the direction `zero` (3,), perpendicular to the axis, in which a cable
-    leaves it at no arc."""
+    beyond the arc it lies on, which is at most three quarters of a turn (beyond that give one turn
+    more). Where the cable would leave the pulley the arc becomes negative, as if a groove held the
+    cable: the run warns of `cable_off_pulley`, and ends at an eighth of a turn. At an end of a
+    cable it is a drum: the arc is counted from the direction `zero` (3,), perpendicular to the
+    axis, in which a cable leaves it at no arc."""
 
     body: str = eqx.field(static=True)
     at: Float[Array, " 3"] = float_field()
@@ -234,7 +237,7 @@ class Route(eqx.Module):
         arc = sign * (out - into)
         # whole turns do not change along a motion that is continuous, and have no derivative
         turns = np.array([g.turns for g in pulleys])
-        whole = turns - jnp.floor(lax.stop_gradient(arc) / (2.0 * jnp.pi))
+        whole = turns - jnp.floor(lax.stop_gradient(arc) / (2.0 * jnp.pi) + _BEHIND)
         whole = has_in * has_out * 2.0 * jnp.pi * whole
         before, after = np.zeros((last, len(where))), np.zeros((last, len(where)))
         for j, i in enumerate(where):
@@ -259,12 +262,20 @@ class Route(eqx.Module):
             into = way.along[max(i - 1, 0)]
             out = way.along[min(i, last - 1)]
             turn = jnp.arctan2(jnp.sum(n * cross(into, out)), jnp.sum(into * out))
-            turn = sign * jnp.mod(sign * turn, 2.0 * jnp.pi)
+            behind = 2.0 * jnp.pi * _BEHIND
+            turn = sign * (jnp.mod(sign * turn + behind, 2.0 * jnp.pi) - behind)
             angles = (turn * jnp.linspace(0.0, 1.0, _ARC))[:, None]
             # n x t for the direction of travel t, which turns from `into` to `out`
             aside = jnp.cos(angles) * cross(n, into) - jnp.sin(angles) * into
             points.append(place - sign * guide.radius * aside)
         return jnp.concatenate(points)
+
+    def arcs(self, R, p) -> Float[Array, " w"]:
+        """Angles [rad] on inner pulleys without whole windings, negative where the cable would have
+        left its pulley."""
+        inner = enumerate(self.guides[1:-1])
+        where = [i for i, g in inner if isinstance(g, Pulley) and g.turns == 0]
+        return self.at(R, p).wrap[np.array(where)] if where else jnp.zeros(0, p.dtype)
 
     def reach(self, R, p) -> Float[Array, " k"]:
         """Positive where each segment exists [m^2]: no guide inside a pulley."""

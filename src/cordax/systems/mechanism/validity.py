@@ -10,6 +10,9 @@ from .elements import Element
 from .loops import Loop
 from .tree import Tree
 
+#: of arcs [rad] and tensions [N]
+_ROUND_OFF = 1e-9
+
 
 def cable_reaches(
     tree: Tree,
@@ -34,7 +37,7 @@ def _carried(tree: Tree, masses: Masses) -> Float[Array, " k"]:
 def valid(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> Bool[Array, ""] | bool:
     """Whether all segments of cables exist, and, where no loops could hold what has no mass, all
     joints carry some."""
-    good = [jnp.all(reach.squares > 0) for reach in found]
+    good = [reach.good() for reach in found]
     if not looped:
         good.append(jnp.all(_carried(tree, masses) > 0))
     return jnp.all(jnp.stack(good)) if good else True
@@ -46,8 +49,23 @@ def expected(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> st
         joints = np.unique(tree.owner)[np.asarray(_carried(tree, masses)) <= 0]
         if names := ", ".join(tree.names[i] for i in joints):
             return f"mass on every joint, or loops that hold what has none, as {names} carry none"
-    lost = next(reach for reach in found if not np.all(np.asarray(reach.squares) > 0))
+    lost = next(reach for reach in found if not np.asarray(reach.good()))
     return (
         "guides of cables that are apart, none inside of a pulley, as there is no way "
         + lost.missing()
     )
+
+
+def wrap(found: list[Reach]) -> Float[Array, " w"] | None:
+    """Angles [rad] by which cables go round inner pulleys, less than a turn; None without any."""
+    arcs = [reach.arcs.reshape(-1) for reach in found if reach.arcs.size]
+    return jnp.concatenate(arcs) if arcs else None
+
+
+def warnings(wrap, pulled) -> dict[str, Bool[Array, "..."]]:
+    """`cable_off_pulley`: a cable would leave an inner pulley, where the model holds it as in a
+    groove. `cable_pushes`: a rigid cable carries less than nothing; later states are unphysical.
+    From angles `wrap` (..., w) [rad] and tensions `pulled` (..., n) [N], None without such parts.
+    """
+    named = {"cable_off_pulley": wrap, "cable_pushes": pulled}
+    return {name: x < -_ROUND_OFF for name, x in named.items() if x is not None}
