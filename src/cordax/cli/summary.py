@@ -32,9 +32,11 @@ def facts(run: Trajectory, experiment: Experiment, seconds: Seconds) -> dict[str
     if found:
         lines["warning"] = "; ".join(found)
     duration = float(run.t[-1] - run.t[0])
+    faster = duration / max(seconds.run, 1e-9)
+    times = f"{faster:.0f}" if faster > 10 else f"{faster:.2g}"
     lines["wall time"] = (
-        f"{seconds.run * 1e3:.1f} ms to run ({duration / max(seconds.run, 1e-9):.0f} times real "
-        f"time), {seconds.compile:.2f} s to compile or load"
+        f"{seconds.run * 1e3:.1f} ms to run ({times} times real time), "
+        f"{seconds.compile:.2f} s to compile or load"
     )
     return lines
 

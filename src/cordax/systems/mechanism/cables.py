@@ -25,7 +25,6 @@ from .routes import Guide, Route
 from .tree import Tree
 from .wound import CableTerms
 
-
 #: angle [rad] behind the rim of a pulley at which a cable that has left it counts as lost
 FAR_OFF = 0.25 * np.pi
 
