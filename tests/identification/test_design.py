@@ -44,7 +44,7 @@ def test_expected_errors_are_those_of_a_fit(slow):
 
 
 def test_slopes_of_information_against_differences(slow):
-    question = _question(slow, NAMES, CHOOSE, ["x"], 1e-3, {"x": (-LIMIT, LIMIT)})
+    question = _question(slow, NAMES, CHOOSE, ["x"], 1e-3, {"x": (-LIMIT, LIMIT)}, {})
     (slope, room_slope), (_, room) = _linearised(question, question.chosen.origin)
     assert room.shape == (2,) and room_slope.shape == (2, 2)
     for i in range(2):
@@ -66,7 +66,18 @@ def test_the_best_shake_is_near_resonance_and_within_its_limit(slow):
     assert np.allclose(list(again.values()), found.errors, rtol=1e-9)
 
 
+def test_weights_shift_what_is_shown_best(slow):
+    given = SEEN | {"limits": {"x": (-LIMIT, LIMIT)}, "starts": 60}
+    found = [best_experiment(slow, NAMES, CHOOSE, weights={n: 20.0}, **given) for n in NAMES]
+    first, second = (each.errors for each in found)
+    assert first[0] < second[0] and second[1] < first[1]
+
+
 def test_bad_words_are_named(slow):
+    with pytest.raises(ValueError, match=r"weights.*mass.*names among"):
+        best_experiment(slow, NAMES, CHOOSE, weights={"mass": 1.0}, **SEEN)
+    with pytest.raises(ValueError, match=r"weights.*not all of them 0"):
+        best_experiment(slow, NAMES, CHOOSE, weights=dict.fromkeys(NAMES, 0.0), **SEEN)
     with pytest.raises(ValueError, match=r"limits\['x'\].*low < high"):
         best_experiment(slow, NAMES, CHOOSE, limits={"x": (1.0, -1.0)}, **SEEN)
     with pytest.raises(ValueError, match=r"noise.*exactly x"):

@@ -49,6 +49,7 @@ class _Question(eqx.Module):
     unknown: ParameterSet
     chosen: ParameterSet
     noise: dict[str, Array]
+    weights: Float[Array, " p"]
     limits: tuple[tuple[str, tuple[float, float]], ...] = eqx.field(static=True)
 
     def sensitivity(self, c):
@@ -69,10 +70,11 @@ class _Question(eqx.Module):
         return jnp.linalg.inv(J.T @ J), held, ok
 
     def merit(self, c):
-        """Mean logarithm of the standard errors, then how much room bounded quantities leave, in
-        widths of their bounds, one row for each bound of each component."""
+        """Weighted mean logarithm of the standard errors, then how much room bounded quantities
+        leave, in widths of their bounds, one row for each bound of each component."""
         covariance, held, ok = self.covariance(c)
-        errors = 0.5 * jnp.mean(jnp.log(jnp.abs(jnp.diagonal(covariance))))
+        logs = 0.5 * jnp.log(jnp.abs(jnp.diagonal(covariance)))
+        errors = jnp.sum(self.weights * logs) / jnp.sum(self.weights)
         room = []
         for name, (low, high) in self.limits:
             ends = [abs(x) for x in (low, high) if math.isfinite(x)]
@@ -122,7 +124,7 @@ def expected_errors(
 ) -> dict[str, float]:
     """Standard errors, in natural units by name, that fitting `parameters` to a recording of this
     experiment would give; arguments as for `best_experiment`."""
-    question = _question(experiment, parameters, parameters, observe, noise, {})
+    question = _question(experiment, parameters, parameters, observe, noise, {}, {})
     errors = _errors(question, question.chosen.origin)
     return dict(zip(question.unknown.names, map(float, errors), strict=True))
 
@@ -135,6 +137,7 @@ def best_experiment(
     observe: Sequence[str],
     noise: Any,
     limits: Mapping[str, tuple[float, float]] | None = None,
+    weights: Mapping[str, float] | None = None,
     starts: int = 1,
     seed: int = 0,
     max_steps: int = 50,
@@ -153,17 +156,21 @@ def best_experiment(
       one number or numbers by name.
     - `limits`: bounds (low, high) of quantities over the whole motion, such as {"tension": (5.0,
       100.0)}; infinite where there is none.
+    - `weights`: how much the logarithm of the error of each parameter counts, by its name; 1 where
+      none is given. Without them an error that is easily made small may hide one that is not.
     - `starts`: so many others, spread as those of `identify` by `seed`, are tried first; the search
       begins with the best.
 
-    The mean logarithm of the standard errors becomes as small as possible: their size in the
-    logarithms of positive parameters, by the Fisher information J^T J/noise^2 with derivatives J
-    through the simulation. Sequential quadratic programming (SciPy's SLSQP); local."""
+    The weighted mean logarithm of the standard errors becomes as small as possible: their size in
+    the logarithms of positive parameters, by the Fisher information J^T J/noise^2 with derivatives
+    J through the simulation. Sequential quadratic programming (SciPy's SLSQP); local."""
     from scipy.optimize import minimize
 
     require_whole("starts", starts, 1)
     require_whole("max_steps", max_steps, 1)
-    question = _question(experiment, parameters, choose, observe, noise, limits or {})
+    question = _question(
+        experiment, parameters, choose, observe, noise, limits or {}, weights or {}
+    )
     origin = question.chosen.origin
     before = np.asarray(_errors(question, origin))
     usable = bool(np.all(np.isfinite(before)))
@@ -199,7 +206,7 @@ def best_experiment(
     )
 
 
-def _question(experiment, parameters, choose, observe, noise, limits) -> _Question:
+def _question(experiment, parameters, choose, observe, noise, limits, weights) -> _Question:
     require_instance("experiment", experiment, Experiment)
     require(experiment.duration is not None, "duration", None, "an experiment with a duration [s]")
     require(len(observe) > 0, "observe", observe, "names of what would be recorded")
@@ -209,11 +216,19 @@ def _question(experiment, parameters, choose, observe, noise, limits) -> _Questi
     for name, pair in limits.items():
         ordered = len(pair) == 2 and pair[0] < pair[1]
         require(ordered, f"limits[{name!r}]", pair, "(low, high) with low < high")
+    unknown = collect(parameters, experiment)
+    strangers = sorted(set(weights) - set(unknown.names))
+    known = f"names among {', '.join(unknown.names)}"
+    require(not strangers, "weights", ", ".join(strangers), known)
+    counted = np.array([float(weights.get(name, 1.0)) for name in unknown.names])
+    usable = bool(np.all(np.isfinite(counted) & (counted >= 0)) and counted.sum() > 0)
+    require(usable, "weights", counted, "numbers >= 0, not all of them 0")
     return _Question(
         experiment,
-        collect(parameters, experiment),
+        unknown,
         collect(choose, experiment),
         {name: as_float_array(levels[name], "noise") for name in observe},
+        jnp.asarray(counted),
         tuple((name, (float(a), float(b))) for name, (a, b) in limits.items()),
     )
 
