@@ -86,8 +86,11 @@ pull = cordax.Constraint(
 mass = float(hung.platform.mass)
 masses = {"platform.mass": mass * np.array([0.9, 1.0, 1.1])}
 cost = lambda run: 1e3 * swing(run)
+problem = {"scenarios": masses, "max_steps": 40, "tolerance": 1e-7}
+
+# %%
 clock = time.perf_counter()
-best = cordax.optimise(move, [bumps], cost, [pull], scenarios=masses, max_steps=40, tolerance=1e-7)
+best = cordax.optimise(move, [bumps], cost, [pull], **problem)
 print(best.summary())
 print(f"{time.perf_counter() - clock:.1f} s with compilation, {best.evaluations} evaluations")
 
