@@ -21,7 +21,7 @@ def mixed(x, k):
     y = solve(A, x[::-1]) + (A @ x)[jnp.array([2, 0, 1])]
     y = y.at[1].set(jnp.max(x))
     turned = jax.lax.cond(k > 2, lambda x: jnp.sin(x), lambda x: x**3 - jnp.sqrt(jnp.abs(x)), y)
-    both = jnp.concatenate([turned, jnp.cumsum(x)[:1], jnp.einsum("ij,kj->ki", A, A)[0]])
+    both = jnp.concatenate([turned, jnp.cumsum(x)[-1:], jnp.einsum("ij,kj->ki", A, A)[0]])
     low = jnp.where(jnp.any(both > 1.0) & jnp.isfinite(both[0]), jnp.prod(x), k % 3)
     return both[:3] / (1.0 + jnp.sum(both**2)) + 0.1 * low, jnp.where(low > 0, k + 1, k - 1)
 

@@ -37,7 +37,7 @@ def test_members_are_single_runs(whole):
     seen = whole.envelope["x"]
     np.testing.assert_allclose(seen.mean, x.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(seen.deviation, x.std(axis=0, ddof=1), atol=1e-12)
-    np.testing.assert_array_equal(seen.high, x.max(axis=0))
+    np.testing.assert_allclose(seen.high, x.max(axis=0), atol=1e-12)
     np.testing.assert_array_equal(seen.t, runs[0].t)
 
 

@@ -198,7 +198,8 @@ def _running(numbers: "_Numbers", e, x) -> np.ndarray:
     axis, backwards = e.params["axis"], slice(None, None, -1 if e.params["reverse"] else 1)
     x = np.moveaxis(x, axis, 0)[backwards].copy()
     for k in range(1, len(x)):
-        x[k] = _map(lambda i, k=k: numbers.bind(lax.add_p, {}, x[k - 1][i], x[k][i]), x.shape[1:])
+        add = lambda i, k=k: numbers.bind(lax.add_p, {}, x[(k - 1, *i)], x[(k, *i)])
+        x[k, ...] = _map(add, x.shape[1:])  # `x[k]` would put an array into a place of a vector
     return np.moveaxis(x[backwards], 0, axis)
 
 
