@@ -36,6 +36,26 @@ def test_numbers_are_those_of_the_arrays():
             np.testing.assert_allclose(np.array(a.tolist()), b, rtol=1e-14)
 
 
+def test_sums_of_nothing():
+    def nothing(x):
+        return jnp.sum(x[:0]) + jnp.prod(x[:0]) + jnp.dot(x[:0], x[:0]) + x[0]
+
+    (found,) = evaluate(jax.make_jaxpr(nothing)(jnp.zeros(2)), [apart(jnp.array([3.0, 4.0]))])
+    assert found[()] == nothing(jnp.array([3.0, 4.0])) == 4.0
+
+
+def test_numbers_that_nothing_is_done_with():
+    """XLA refuses fusions with arguments that are not used."""
+
+    def run(x, y):
+        step, begin, together = in_lanes(lambda c, i: (c[0] + 1.0, 2.0 * c[0]), (x, y), 0)
+        return together(jax.lax.fori_loop(0, 3, lambda i, c: step(c, i), begin))
+
+    x, y = jax.jit(jax.vmap(run))(jnp.arange(4.0), jnp.full(4, jnp.inf))
+    np.testing.assert_array_equal(x, jnp.arange(4.0) + 3.0)
+    np.testing.assert_array_equal(y, 2.0 * (jnp.arange(4.0) + 2.0))
+
+
 def test_a_loop_in_lanes_is_the_loop():
     x, k = jnp.array(np.random.default_rng(0).normal(size=(5, 3))), jnp.arange(5, dtype=jnp.int32)
     weight = jnp.linspace(0.5, 1.5, 5)

@@ -18,7 +18,7 @@ from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import batching, mlir
 
 from .materialise import materialise
-from .numbers import Unknown, apart, count, evaluate
+from .numbers import apart, count, evaluate
 
 #: numbers of a function up to which it is taken apart: compilation takes longer than it saves later
 MOST = 20_000
@@ -48,8 +48,8 @@ def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Call
     body = _Body(closed.jaxpr, known)
     begin = tuple(x.astype(jnp.float64) for x in _singles(leaves))
     try:
-        jax.eval_shape(body, begin[0], *_singles(given), *begin)
-    except Unknown:
+        body.look(begin[0], *_singles(given), *begin)
+    except Exception:  # places that are not known, or what nobody thought of: arrays always work
         return None
     # numbers that all members share are given to each, before the loop: XLA's loops need one shape
     held = [jnp.where(begin[0] != begin[0], x, x) for x in _singles(given)]
@@ -84,10 +84,21 @@ class _Body:
     """From numbers to numbers: one, those of what was not `known`, and those of the arguments.
 
     Results are multiplied by a one that the compiler does not know: XLA stops the program where one
-    of several results is an argument as it came."""
+    of several results is an argument as it came. Nor does it take arguments that nothing is done
+    with: the first result would be one of them if one were negative."""
 
     def __init__(self, jaxpr, known):
         self.jaxpr, self.known = jaxpr, known
+        self.idle: list[int] = []
+
+    def look(self, one, *numbers) -> None:
+        """Find arguments that nothing is done with; raises where something is not known."""
+        found = jax.make_jaxpr(self)(one, *numbers).jaxpr
+        live = {id(v) for v in found.outvars}
+        for e in reversed(found.eqns):
+            if any(id(v) in live for v in e.outvars):
+                live |= {id(v) for v in e.invars}
+        self.idle = [k for k, v in enumerate(found.invars[1:]) if id(v) not in live]
 
     def __call__(self, one, *numbers):
         rest, shape = iter(numbers), max((x.shape for x in numbers), key=len)
@@ -107,7 +118,10 @@ class _Body:
         )
         found = evaluate(plain, [*held, *arguments])
         flat = [x for array in found for x in array.reshape(-1)]
-        return [one * jnp.broadcast_to(jnp.asarray(x, jnp.float64), shape) for x in flat]
+        out = [one * jnp.broadcast_to(jnp.asarray(x, jnp.float64), shape) for x in flat]
+        for k in self.idle:
+            out[0] = jnp.where(one < 0.0, numbers[k], out[0])
+        return out
 
 
 @_lanes_p.def_abstract_eval
