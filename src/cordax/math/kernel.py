@@ -5,7 +5,7 @@ of them. Taken apart into `numbers` the step is one expression of many results, 
 into a single loop over the batch: numbers stay in registers, members in the lanes of vector units.
 XLA would not find that by itself: it repeats what several results share in each of them; so the
 expression is handed over as the fusion that it shall be. Three-joint neck, linearly implicit step,
-batch of 64: 95 ns per member instead of 360, compiled in half the time."""
+4096 members: 18.7 million steps per second on two cores instead of 3.7 (benchmarks/batch.py)."""
 
 from collections.abc import Callable
 from typing import Any
