@@ -177,7 +177,9 @@ def blocks(
     rows = None if count is None else count + 1
     single = lambda carry, i: _stepper(run, t0, dt)(carry, i)[0]
     lanes = in_lanes(single, start, first * run.save_every) if run.lanes else None
-    once = rows is not None and not reverse and (run.hold > 0 or run.integrator.begins_at_start)
+    known = run.hold > 0 or run.integrator.begins_at_start
+    # worth it where the controller takes long to compile: steps become up to half as slow again
+    once = known and run.controller.may_fail and rows is not None and not reverse
     if once and lanes is None:
         end, stored = _rows_of_steps(run, start, first, t0, dt, n_saves, count)
     else:
