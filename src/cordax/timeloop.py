@@ -243,9 +243,9 @@ def _rows_of_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count):
 
 
 def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count, reverse, lanes):
-    """The same without multipliers, inputs computed once more from states: for reverse mode,
-    methods that do not begin a step with the inputs at its start, and steps of a batch in
-    `lanes`."""
+    """The same without multipliers, inputs computed once more from states: for controllers that
+    cannot fail, for reverse mode, methods that do not begin a step with the inputs at its start,
+    and steps of a batch in `lanes`."""
     step, every, together = _stepper(run, t0, dt), run.save_every, lambda carry: carry
     if lanes is not None:
         in_numbers, start, together = lanes

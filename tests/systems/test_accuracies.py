@@ -11,10 +11,14 @@ from cordax import simulate
 from cordax.systems import Neck
 
 
-def falling(errors, parts) -> bool:
+def check(machine, exact, dt, accuracies, **options) -> None:
     """A hundredth of the accuracy: at most a tenth of the error, by more parts. Methods of order 2
     may be expected to reach 1/22, those of order 4 1/40."""
-    return all(10.0 * b < a for a, b in pairwise(errors)) and parts == sorted(set(parts))
+    runs = [simulate(machine, dt=dt, accuracy=accuracy, **options) for accuracy in accuracies]
+    errors = [float(np.max(np.abs(run.q - exact))) for run in runs]
+    parts = [int(run.statistics["steps"]) for run in runs]
+    assert all(10.0 * b < a for a, b in pairwise(errors)), errors
+    assert parts == sorted(set(parts)), parts
 
 
 def test_neck():
@@ -22,28 +26,17 @@ def test_neck():
     options = {"integrator": "rosenbrock_2", "duration": 0.1}
     machine = Neck.default(2)
     exact = simulate(machine, dt=2.5e-5, save_every=800, **options).q
-    errors, parts = [], []
-    for accuracy in (1e-4, 1e-6, 1e-8):
-        run = simulate(machine, dt=0.02, accuracy=accuracy, **options)
-        errors.append(float(np.max(np.abs(run.q - exact))))
-        parts.append(int(run.statistics["steps"]))
-    assert falling(errors, parts), (errors, parts)
+    check(machine, exact, 0.02, (1e-4, 1e-6, 1e-8), **options)
 
 
 def test_cable_robot():
     """Pushed for 20 ms: by RK4 under constraints, against fixed steps of 1 ms."""
-    case = "imp_m1"
-    robot = cable_robots.robot_of(case)
+    robot = cable_robots.robot_of("imp_m1")
     force = jnp.array([50.0, 100.0, 0.0, 0.0, 0.0, 0.0])
     push = lambda t, state: jnp.exp(-(((t - 0.25) / 0.01) ** 2)) * force
     options = {"control": push, "duration": 0.5, "integrator": "rk4"}
     exact = simulate(robot, dt=1e-3, save_every=100, **options).q
-    errors, parts = [], []
-    for accuracy in (1e-3, 1e-5, 1e-7):
-        run = simulate(robot, dt=0.1, accuracy=accuracy, **options)
-        errors.append(float(np.max(np.abs(run.q - exact))))
-        parts.append(int(run.statistics["steps"]))
-    assert falling(errors, parts), (errors, parts)
+    check(robot, exact, 0.1, (1e-3, 1e-5, 1e-7), **options)
 
 
 def test_rope_robot():
