@@ -3,12 +3,14 @@
 Parts: steps (steps per second of 1 to 4096 necks, implicit steps, one thread and all), devices (the
 same with one and two devices that JAX is told the processor has, each in a process of its own, and
 their ratio), mujoco (a chain of as many coordinates with tendons in MuJoCo's batch, where it is
-installed), memory (what a member takes, from processes with few and with many). Rates count seconds
+installed), kept (1024 necks of which the end is kept, or the largest tensions over time, as in
+sweeps), memory (what a member takes, from processes with few and with many). Rates count seconds
 that pass; on a shared machine look at ratios.
 
-`python benchmarks/batch.py line [--batch 4096] [--precision float32]` prints one JSON line for the
-device JAX has, a GPU among others: device, batch, precision, steps and gradients per second,
-seconds to compile, and by how much single precision is off double at the end."""
+`python benchmarks/batch.py line [--batch 4096] [--precision float64]` prints one JSON line for the
+device JAX has, a GPU among others: device, batch, precision (float32 by default), steps and
+gradients per second, seconds to compile, and by how much single precision is off double at the
+end."""
 
 import argparse
 import json
@@ -18,7 +20,7 @@ import time
 
 import cordax
 
-SINGLE = "--precision" in sys.argv and "float32" in sys.argv
+SINGLE = "line" in sys.argv and "float64" not in sys.argv
 if not SINGLE:
     cordax.enable_x64()
 
@@ -52,7 +54,13 @@ def neck_batch(size: int, steps: int, **options):
     build = lambda p: (eqx.tree_at(where, neck, p), state)
     given = {"dt": DT, "duration": steps * DT, "save_every": steps, "control": jnp.asarray(TORQUE)}
     p = tendons(size)
-    return lambda: cordax.simulate_batch(build, p, **given, **options).q
+    whole = "keep" not in options
+
+    def call():
+        found = cordax.simulate_batch(build, p, **(given | options))
+        return found.q if whole else found
+
+    return call
 
 
 def rate(call, work: int, repeats: int = 3) -> float:
@@ -69,6 +77,18 @@ def steps_part(steps: int) -> dict:
             name: rate(neck_batch(size, steps, **more), size * steps) for name, more in ways.items()
         }
     return {"million_steps_per_s": out}
+
+
+def kept_part(steps: int, size: int = 1024) -> dict:
+    """Million steps per second where something is kept of each motion."""
+    ways = {
+        "end": (steps, lambda run: run.q[-1]),
+        "largest_tension": (1, lambda run: jnp.max(run["tension"], axis=0)),
+    }
+    return {
+        name: rate(neck_batch(size, steps, save_every=every, keep=keep), size * steps)
+        for name, (every, keep) in ways.items()
+    }
 
 
 _DEVICES = """
@@ -196,13 +216,17 @@ def line(size: int, steps: int) -> dict:
 
     out = {"device": str(jax.devices()[0].device_kind), "platform": jax.default_backend()}
     out |= {"batch": size, "precision": precision, "steps": steps}
+    chunk = 64 if jax.default_backend() == "cpu" else size
+    run = neck_batch(size, steps, keep=lambda run: run.q[-1], chunk=chunk)
     start = time.perf_counter()
-    run = jax.jit(jax.vmap(end)).lower(p).compile()
-    slope = jax.jit(jax.vmap(slopes)).lower(p).compile()
-    out["compile_s"] = round(time.perf_counter() - start, 1)
-    out["steps_per_s"] = round(size * steps / measure.best(lambda: run(p), repeats=5))
+    ends = np.asarray(run())
+    some = lambda p: jax.lax.map(slopes, p, batch_size=min(chunk, size))
+    slope = jax.jit(some).lower(p).compile()
+    both, seconds = time.perf_counter() - start, measure.best(run, repeats=5)
+    out["compile_s"] = round(both - seconds, 1)
+    out["steps_per_s"] = round(size * steps / seconds)
     out["gradients_per_s"] = round(size / measure.best(lambda: slope(p), repeats=5), 1)
-    out["float32_error_rad"] = _single_error(np.asarray(run(p))[:, :3], steps) if SINGLE else None
+    out["float32_error_rad"] = _single_error(ends[:, :3], steps) if SINGLE else None
     return out
 
 
@@ -222,7 +246,13 @@ def _single_error(ends: np.ndarray, steps: int, size: int = 64) -> float:
     return float(np.max(np.abs(ends[:size] - truth)))
 
 
-PARTS = {"steps": steps_part, "devices": devices_part, "mujoco": mujoco_part, "memory": memory_part}
+PARTS = {
+    "steps": steps_part,
+    "devices": devices_part,
+    "mujoco": mujoco_part,
+    "kept": kept_part,
+    "memory": memory_part,
+}
 
 
 def main() -> None:
@@ -230,7 +260,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "line", []], help="those above")
     parser.add_argument("--steps", type=int, default=500, help="of each member")
     parser.add_argument("--batch", type=int, default=4096, help="of `line`")
-    parser.add_argument("--precision", choices=("float64", "float32"), default="float64")
+    parser.add_argument("--precision", choices=("float64", "float32"), help="of `line`; float32")
     chosen = parser.parse_args()
     if chosen.parts == ["line"]:
         print(json.dumps(line(chosen.batch, chosen.steps)))

@@ -1,6 +1,7 @@
 """Identification of machines from recordings made by simulation, with noise and another step.
 
     python benchmarks/identification_machines.py [CASE ...] [--seed 1] [--json machines.json]
+    python benchmarks/identification_machines.py CASE ... --scipy
     python benchmarks/identification_machines.py --table machines.json ...
 
 Cases: neck_motors (tendon stiffness and damping from motor angles alone), strut (modulus and
@@ -9,8 +10,11 @@ density from its centre line, without and with a known load), payload (mass, cen
 moments of inertia of what a cable robot picks up), finger (capstan friction of its tendon). Every
 recording is simulated with half the step of the fit. Prints one JSON line for each: truth, start,
 estimates, standard errors, how far off in these, which 95 % intervals contain the truth, processor
-seconds with compilation, and what the fit says about itself. `--table` makes the table of
-docs/identification.md of such reports.
+seconds with compilation, and what the fit says about itself. `--scipy` fits a
+second time, compiled, and beside that with SciPy's `least_squares` (MINPACK's Levenberg-Marquardt,
+finite differences) on the same compiled residuals from the same start: processor seconds of both,
+how far their estimates are apart in standard errors, how many simulations SciPy asks for. `--table`
+makes the tables of docs/identification.md of such reports.
 """
 
 import argparse
@@ -20,13 +24,16 @@ import time
 import warnings
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import least_squares
 
 import cordax
 from cordax import Experiment, Parameter, Recording, identify
 from cordax.control import Multisine
+from cordax.identification.fitting import problem_of
 from cordax.identification.sentences import sentences
 from cordax.io import find_machine, read_robot
 from cordax.parameters import collect
@@ -178,7 +185,48 @@ def record(one: Experiment, seen: dict[str, float], seed: int) -> Recording:
     return Recording(run.t, values)
 
 
-def solve(case: str, seed: int = 1) -> dict:
+def beside_scipy(guess: Experiment, recording: Recording, names, seen, fit) -> dict:
+    """Both from the same start, without compilation, in processor seconds."""
+    if guess.integrator is None:
+        guess = guess.replace(integrator="rosenbrock_2")
+    problem = problem_of([guess], [recording], names, noise=dict(seen))
+    residuals = eqx.filter_jit(lambda problem, y: problem.residuals(y)[0])
+    asked = [0]
+
+    def ask(y):
+        asked[0] += 1
+        return np.asarray(residuals(problem, jnp.asarray(y)))
+
+    origin = np.zeros(problem.parameters.size)
+    ask(origin)  # compiled
+    asked[0] = 0
+    clock = time.process_time()
+    found = least_squares(ask, origin, method="lm", xtol=1e-8, ftol=1e-8)
+    theirs = time.process_time() - clock
+    values = np.asarray(problem.parameters.values(jnp.asarray(found.x)))
+    ours, seconds = _fitted(guess, recording, names, seen)
+    apart = np.abs(values - np.asarray(ours.values)) / np.asarray(fit.standard_errors)
+    return {
+        "apart_in_errors": float(np.max(apart)),
+        "cpu_s": seconds,
+        "scipy_cpu_s": theirs,
+        "ratio": theirs / seconds,
+        "scipy_simulations": asked[0],
+        "iterations": int(ours.iterations),
+    }
+
+
+def _fitted(guess, recording, names, seen):
+    """A fit, and its processor seconds."""
+    clock = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = identify(guess, recording, names, noise=dict(seen), check_step=False)
+    jax.block_until_ready(fit.values)
+    return fit, time.process_time() - clock
+
+
+def solve(case: str, seed: int = 1, scipy: bool = False) -> dict:
     one, names, factors, seen = CASES[case]()
     recording = record(one, seen, seed)
     found = collect(names, one)
@@ -190,13 +238,10 @@ def solve(case: str, seed: int = 1) -> dict:
     for place, begin in zip(found.places, found.starts, strict=True):
         part = start[used : used + begin.size].reshape(begin.shape)
         guess, used = place.write(guess, jnp.asarray(part)), used + begin.size
-    clock = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fit = identify(guess, recording, names, noise=dict(seen), check_step=False)
-    seconds = time.process_time() - clock
+    fit, seconds = _fitted(guess, recording, names, seen)
     values, errors = np.asarray(fit.values), np.asarray(fit.standard_errors)
     interval = np.asarray(fit.interval())
+    beside = {"scipy": beside_scipy(guess, recording, names, seen, fit)} if scipy else {}
     return {
         "case": case,
         "names": list(fit.names),
@@ -211,7 +256,7 @@ def solve(case: str, seed: int = 1) -> dict:
         "iterations": int(fit.iterations),
         "cpu_seconds": seconds,
         "says": [fit.reason, *fit.unidentifiable(), *sentences(fit)],
-    }
+    } | beside
 
 
 def table(reports: list[dict]) -> str:
@@ -226,6 +271,18 @@ def table(reports: list[dict]) -> str:
             known = error < abs(truth) or error < abs(start - truth)
             end = f"{value:.5g} | {error:.2g} | {off:+.1f}" if known else "not told | |"
             lines.append(f"| {case} | `{name}` | {truth:.5g} | {start:.4g} | {end} |")
+    beside = [found for found in reports if "scipy" in found]
+    if beside:
+        head = (
+            "| case | SciPy over cordax | cordax [s], iterations | SciPy [s], simulations | apart |"
+        )
+        lines += ["", head, "|" + "---|" * 5]
+    for found in beside:
+        both = found["scipy"]
+        ours = f"{both['cpu_s']:.2f}, {both['iterations']}"
+        theirs = f"{both['scipy_cpu_s']:.2f}, {both['scipy_simulations']}"
+        apart = f"{both['apart_in_errors']:.1g} standard errors"
+        lines.append(f"| {found['case']} | {both['ratio']:.1f} | {ours} | {theirs} | {apart} |")
     return "\n".join(lines)
 
 
@@ -234,6 +291,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, default=None)
+    parser.add_argument("--scipy", action="store_true")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FILE", help="of --json")
     options = parser.parse_args()
     if options.table:
@@ -242,7 +300,7 @@ def main() -> None:
     cordax.enable_x64()
     reports = []
     for case in options.cases:
-        reports.append(solve(case, options.seed))
+        reports.append(solve(case, options.seed, options.scipy))
         print(json.dumps(reports[-1]), flush=True)
     if options.json:
         options.json.write_text(json.dumps(reports, indent=2) + "\n")

@@ -199,19 +199,23 @@ def gradient_long(steps: int = 100_000) -> dict:
 
 
 def durations(lengths=(3150, 300)) -> dict:
-    """Gradients outside of `jit`: pieces of a fixed size, which know no duration, against one loop
-    compiled for it. Both take turns; times are minima."""
+    """Runs and gradients outside of `jit`: pieces of a fixed size, which know no duration, against
+    one loop compiled for it. Both take turns; times are minima."""
     neck, control, state = controlled()
+
+    def run(machine, n, adjoint):
+        options = {"dt": 2e-3, "duration": 2e-3 * n, "throw": False, "adjoint": adjoint}
+        return cordax.simulate(machine, state, control=control, **options)
 
     def error(p, n, adjoint):
         where = lambda n: (n.tendon.stiffness, n.tendon.damping)
         variant = eqx.tree_at(where, neck, (p[0], p[1]))
-        options = {"dt": 2e-3, "duration": 2e-3 * n, "throw": False, "adjoint": adjoint}
-        run = cordax.simulate(variant, state, control=control, **options)
-        return jnp.mean(control.tracking_error(run) ** 2)
+        return jnp.mean(control.tracking_error(run(variant, n, adjoint)) ** 2)
 
+    look = lambda run: (run.q, run.outputs)  # all that a run computes
     p = jnp.array([1e5, 100.0])
     kinds = {
+        "run": (lambda _: lambda p, n, adjoint: look(run(neck, n, adjoint)), "forward"),
         "reverse": (jax.grad, "scan"),
         "reverse_checkpointed": (jax.grad, "checkpointed"),
         "forward_mode_2": (jax.jacfwd, "scan"),
@@ -225,7 +229,8 @@ def durations(lengths=(3150, 300)) -> dict:
     out = {}
     for name, (change, adjoint) in kinds.items():
         for n in lengths:
-            call = change(lambda p, n=n, adjoint=adjoint: error(p, n, adjoint))
+            go = change(error)
+            call = lambda p, go=go, n=n, adjoint=adjoint: go(p, n, adjoint)
             ways = {"pieces": usual, "one_loop": lambda tree: None}
             calls = {
                 way: lambda look=look, call=call: under(look, call) for way, look in ways.items()

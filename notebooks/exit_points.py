@@ -107,10 +107,10 @@ def show(i):
     axes.scatter(*np.asarray(CUT)[inside, :2].T, color="#0072B2", s=14.0, label="inside")
     axes.scatter(*np.asarray(CUT)[~inside, :2].T, color="#CCCCCC", s=5.0)
     axes.plot(*ways[i][:, :2].T, "s", color="#D55E00", label="exit points")
-    reach = (middle - half - FREE)[:2], (middle + half + FREE)[:2]
+    reach = (middle - half - FREE)[:2] - 0.15, (middle + half + FREE)[:2] + 0.15
     axes.set(aspect="equal", xlabel="x [m]", ylabel="y [m]", title=f"iteration {i}")
     axes.set(xlim=(reach[0][0], reach[1][0]), ylim=(reach[0][1], reach[1][1]))
-    axes.legend(loc="upper right", frameon=False)
+    axes.legend(loc="upper center", frameon=False, ncols=2)
 
 
 Path("outputs").mkdir(exist_ok=True)

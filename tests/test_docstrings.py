@@ -28,7 +28,7 @@ PACKAGES = (
 
 def public(package: str) -> dict[str, object]:
     module = importlib.import_module(package)
-    names = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
+    names = getattr(module, "__all__", [n for n in dir(module) if not n.startswith("_")])
     found = {name: getattr(module, name) for name in names}
     return {
         name: thing

@@ -55,6 +55,23 @@ def test_a_new_duration_compiles_nothing(compilations, monkeypatch):
             )
 
 
+def test_a_new_distance_of_stored_instants_compiles_nothing(compilations):
+    """Alarms and sampled controllers included; only storing every step is a program of its own."""
+    control = PID(Sinusoid([0.5]), (0,), 0.03, K_p=1.0, K_i=2.0)
+    go = lambda every: simulate(
+        Oscillator(), dt=0.01, duration=0.6, save_every=every, control=control
+    )
+    every_step, other = go(1), go(2)
+    compiled = list(compilations)
+    runs = {every: go(every) for every in (3, 4, 60)}
+    assert compilations == compiled
+    for every, run in ({2: other} | runs).items():
+        assert run.t.shape == (60 // every + 1,)
+        for name in ("t", "q", "v", "u"):
+            wanted = getattr(every_step, name)[::every]
+            np.testing.assert_allclose(getattr(run, name), wanted, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("integrator", ["rk4", "generalised_alpha"])
 def test_pieces_equal_one_loop(integrator, monkeypatch):
     """The compiled scan of a traced run against pieces that end within and with the run, for a
@@ -96,14 +113,16 @@ def test_failures_in_a_later_piece(monkeypatch):
     assert float(run.warnings["far"]) == pytest.approx(0.1 * far)
 
 
-def test_many_runs_of_one_length(monkeypatch, compilations):
+@pytest.mark.parametrize("n", [7, 20])  # one piece, and several
+def test_many_runs_of_one_length(n, monkeypatch, compilations):
     """Their rows are taken by a compiled function, the same rows; the last result stays."""
+    monkeypatch.setattr(engine, "CAPACITY", 8)
     monkeypatch.setattr(stored, "_OFTEN", 2)
-    go = lambda q: simulate(Oscillator(), State([q], [0.0]), dt=0.01, duration=0.07)
+    go = lambda q: simulate(Oscillator(), State([q], [0.0]), dt=0.01, duration=0.01 * n)
     runs = [go(float(i)) for i in range(5)]
     assert any("rows_together" in name for name in compilations)
     for i, run in enumerate(runs):
-        assert run.q.shape == (8, 1) and float(run.q[0, 0]) == i
+        assert run.q.shape == (n + 1, 1) and float(run.q[0, 0]) == i
         np.testing.assert_allclose(run.q - i, (runs[0].q + i * (runs[1].q - runs[0].q)) - i)
 
 

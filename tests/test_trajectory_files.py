@@ -6,6 +6,7 @@ import sys
 
 import equinox as eqx
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from cordax.systems import (
     NaturalBody,
     Neck,
     Oscillator,
+    Pendulum,
     PlasticFlow,
     ProgrammedLengths,
     RigidTendon,
@@ -27,6 +29,7 @@ from cordax.systems import (
     SwivelPulleyExit,
     box_inertia,
 )
+from machines import DoublePendulum
 
 POINTS = np.array([[-3.0, -2.0, 2.0], [-3.0, 2.5, 2.0], [3.0, 2.5, 2.0], [3.0, -2.0, 2.0]])
 BODY = NaturalBody(6.24, box_inertia(6.24, [0.2, 0.4, 0.01]))
@@ -103,6 +106,35 @@ def test_a_file_has_names_energies_and_can_be_gone_on_with(run, stored):
     whole = cordax.simulate(run.system, duration=0.4, **options)
     rest = cordax.simulate(back.system, back.end, t0=float(back.t[-1]), duration=0.2, **options)
     np.testing.assert_allclose(rest.q, whole.q[20:], rtol=1e-12)
+
+
+class Mine(Pendulum):
+    """A machine of a user."""
+
+
+def test_phases_of_other_coordinates(run, tmp_path):
+    """Saved as one file, plotted, and gone on with; machines of cordax come back, others are given
+    again."""
+    fork = DoublePendulum()
+    apart = lambda s: (fork, cordax.State(jnp.append(s.q, 0.3), jnp.append(s.v, 0.0)))
+    joined = lambda s: (Mine(), cordax.State(s.q[:1], s.v[:1]))
+    phases = [(Oscillator(), 0.1), (apart, 0.2), (joined, 0.3)]
+    options = {"dt": 0.01, "integrator": "rk4"}
+    whole = cordax.simulate(phases, **options)
+    path = whole.save(tmp_path / "phases.npz")
+    bare = Trajectory.load(path)
+    assert [type(p.system).__name__ for p in bare.phases] == ["Oscillator", "NoneType", "NoneType"]
+    with pytest.raises(ValueError, match="got 1 machines, expected one for each of the 3 phases"):
+        Trajectory.load(path, Mine())
+    back = Trajectory.load(path, [Oscillator(), fork, Mine()])
+    assert eqx.tree_equal(back.phases[1].system, fork) and isinstance(back.system, Mine)
+    np.testing.assert_array_equal(back.q, whole.q)
+    np.testing.assert_array_equal(back.energy()["total"], whole.energy()["total"])
+    assert np.all(np.isfinite(back.energy()["total"]))
+    plt.close(back.plot())
+    on = cordax.simulate(back.system, back.end, t0=float(back.t[-1]), duration=0.1, **options)
+    longer = cordax.simulate([*phases[:2], (joined, 0.4)], **options)
+    np.testing.assert_allclose(on.q[-1], longer.end.q, rtol=1e-12)
 
 
 def _changed(path, **changes):

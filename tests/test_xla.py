@@ -51,7 +51,7 @@ def test_opting_out_silences_the_warning(monkeypatch, recwarn):
 
     monkeypatch.setenv("CORDAX_HOIST", "0")
     monkeypatch.setenv("XLA_FLAGS", "")
-    monkeypatch.setattr(_xla, "_backend_is_up", lambda: True)
+    monkeypatch.setattr(_xla, "backend_is_up", lambda: True)
     _xla.request_hoisting()
     assert len(recwarn) == 0 and os.environ["XLA_FLAGS"] == ""
     monkeypatch.setenv("CORDAX_HOIST", "1")
@@ -76,7 +76,7 @@ def test_options_of_the_user_are_kept(given, expected, monkeypatch):
 
     monkeypatch.setenv("XLA_FLAGS", given)
     monkeypatch.delenv("CORDAX_HOIST", raising=False)
-    monkeypatch.setattr(_xla, "_backend_is_up", lambda: False)
+    monkeypatch.setattr(_xla, "backend_is_up", lambda: False)
     _xla.request_hoisting()
     option = "xla_cpu_small_while_loop_byte_threshold=1000000000"
     option += ",-vectorize-memory-check-threshold=100000"

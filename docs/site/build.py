@@ -156,7 +156,7 @@ def _script_page(script: Path) -> str:
 def public(package: str) -> list[str]:
     """Names a package offers."""
     module = importlib.import_module(package)
-    names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
     return [n for n in names if callable(getattr(module, n)) or inspect.isclass(getattr(module, n))]
 
 

@@ -11,6 +11,7 @@ Nothing is fitted. The measured poses go through the exits of `CableRobot`, for 
 which the pulleys might swivel: lengths of locked cables must stay constant, lengths at rest must be
 those measured, and the angles of the pulleys must be those of their encoders."""
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -73,6 +74,20 @@ def angles(exits, axis, b):
     return np.unwrap(np.arctan2(delta[..., 1], np.sum(delta * first, axis=-1)), axis=0)
 
 
+def asked(text: str, **more: str) -> dict:
+    """What was given on the command line: `folder`, and options with their explanations."""
+    ask = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    ask.add_argument("folder", metavar="DATA", help="folder with the recordings (.npz)")
+    for name, explanation in more.items():
+        ask.add_argument(f"--{name}", help=explanation)
+    given = vars(ask.parse_args())
+    if not Path(given["folder"]).is_dir():
+        ask.error(f"DATA: {given['folder']} is not a folder")
+    return given
+
+
 def main(folder: str) -> dict[str, dict[str, np.ndarray]]:
     names = ("free_motion_25s.npz", "static_selfcalibration_27.npz")
     files = [Path(folder) / name for name in names]
@@ -100,6 +115,4 @@ def main(folder: str) -> dict[str, dict[str, np.ndarray]]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    main(sys.argv[1])
+    main(**asked(__doc__))

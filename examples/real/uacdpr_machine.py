@@ -21,7 +21,7 @@ from cordax.systems import CableRobot, ElasticCables, NaturalBody, PulleyExit  #
 
 MASS, HEIGHT = 12.966, 0.173  # [kg]; of the centre of mass in the platform [m]
 INERTIA = np.diag([0.18396111, 0.11544751, 0.1864344])  # [kg m^2]
-STIFFNESS = 1e5  # [N/m], where the search begins
+STIFFNESS = 2.6e4  # [N/m], where the search begins: as poses at rest say (`uacdpr_poses.py`)
 #: precision of measured starts: [m], [rad]; [m/s], [rad/s]; of what keeps cables taut: [m], [m/s]
 POSE, RATE = np.array([1e-3] * 3 + [4e-3] * 3), np.array([0.02] * 3 + [0.08] * 3)
 TAUT, TAUT_RATE = 1e-4, 2e-3
@@ -125,6 +125,5 @@ def unfitted(rest: Measured) -> CableRobot:
         LockedLengths(base, np.zeros(4)),
         ElasticCables(STIFFNESS, 200.0),
         position=pose[:3],
-        linear_damping=3.0,
         angular_damping=0.2,
     )

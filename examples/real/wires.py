@@ -3,20 +3,24 @@
     python examples/real/wires.py DATA --predict                all runs, with the numbers shipped
     python examples/real/wires.py DATA --wire DLO1 --predict test test:2
     python examples/real/wires.py DATA --wire DLO1 --fit        to outputs/wires.json, then predict
-    python examples/real/wires.py DATA --figure errors.png      of the runs called test
+    python examples/real/wires.py DATA --wire DLO1 --cross      how well a fit does on other runs
+    python examples/real/wires.py DATA --predict test --figure wires.png
 
-DATA: a file NAME.npz or a folder of them, with arrays (runs, frames, markers, 3) [m], 100 Hz, z up;
-those called `train` are fitted. `--wire` says which wire is meant: in a folder it picks the file,
-for a file of another name the numbers. They are made from the data set of DEFORM (Chen et al.,
+DATA is a file NAME.npz or a folder of them, with arrays (runs, frames, markers, 3) [m], 100 Hz, z
+up; those called `train` are fitted. They are made from the data set of DEFORM (Chen et al.,
 "Differentiable discrete elastic rods for real-time modeling of deformable linear objects", CoRL
-2024, arXiv 2406.05931), data_set/DLO1 to DLO5 of the repository roahmlab/DEFORM. It has no licence
-and is not part of cordax.
+2024, arXiv 2406.05931), data_set/DLO1 to DLO5 of the repository roahmlab/DEFORM: stack the
+trajectories of a wire, frames first, and numpy.savez(NAME, train=..., test=...). The data set has
+no licence and is not part of cordax.
 
 Two markers at each end are held by grippers: they are the input. The others start where frame 0 has
 them, with velocity (frame 1 - frame 0)/dt, and are predicted open loop by `DiscreteRod`. Masses are
-unknown, so only ratios to the mass per length are. Rolls of grippers are unknown too: the
+unknown, so only ratios to the mass per length are found. Rolls of grippers are unknown too: the
 wire is taken to begin untwisted, and grippers to turn no more than their tangents. Friction within
-the wire does nothing at the start."""
+the wire does nothing at the start.
+
+The first prediction compiles for about a minute, the first fit for two; later processes find
+both programs in the cache of cordax. They serve all wires and runs of one length."""
 
 import argparse
 import json
@@ -24,56 +28,42 @@ import sys
 import time
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import least_squares
-from wires_model import (
-    AS_RECORDED,
-    NAMES,
-    STEPS,
-    fast,
-    markers,
-    predicted,
-    prepared,
-    resting,
-    rigid,
-    stations,
-)
+from wires_fit import START, fit, say
+from wires_model import predicted, resting, rigid, stations
 
 import cordax
 
 SHIPPED = Path(__file__).with_suffix(".json")
-#: where a fit begins, and how far a search moves each at first, in its logarithm but for tilts
-START = {
-    "EI": 0.02,
-    "bending_time": 0.05,
-    "slip": 1.0,
-    "length": 0.985,
-    "left_tilt": 0.0,
-    "right_tilt": 0.0,
-}
-REACH = np.array([0.5, 0.5, 0.5, 0.02, 0.05, 0.05])
-RATIOS = np.array([True, True, True, True, False, False])
-#: of misses [m]: beyond, they count by their size instead of its square; frames between samples
-FAR, EVERY = 0.02, 10
-#: steps of differences, in units of `REACH`
-H = 0.02
 
 
 def read(path: Path, wire: str | None = None) -> dict[str, dict[str, np.ndarray]]:
     """Arrays (runs, frames, markers, 3) of each wire, by the names of wires and their own."""
-    files = sorted(path.glob(f"{wire or '*'}.npz")) if path.is_dir() else [path]
-    if not files or not files[0].exists():
-        sys.exit(f"{path}: no {wire or ''}.npz files there.\n\n{__doc__}")
+    if not path.exists():
+        sys.exit(f"DATA: there is no file or folder {path}\n\n{__doc__}")
+    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+    there = ", ".join(file.stem for file in files)
+    if path.is_dir() and wire:
+        files = [file for file in files if file.stem == wire]
+    if not files:
+        what = f"no {wire}.npz in {path}, only {there}" if there else f"no .npz files in {path}"
+        sys.exit(f"DATA: {what}\n\n{__doc__}")
     found = {}
     for file in files:
-        with np.load(file) as data:
-            arrays = {k: np.asarray(data[k], float) for k in data.files if data[k].ndim == 4}
+        try:
+            with np.load(file) as data:
+                arrays = {k: np.asarray(data[k], float) for k in data.files if data[k].ndim == 4}
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            sys.exit(f"{file}: not a file of arrays as numpy.savez writes them ({error})")
         if not arrays:
             sys.exit(f"{file}: no array of shape (runs, frames, markers, 3)")
         for name, runs in arrays.items():
-            if runs.shape[2] < 6 or runs.shape[3] != 3 or not np.isfinite(runs).all():
-                sys.exit(f"{file}: {name} {runs.shape} are not finite points of 6 markers or more")
+            if runs.shape[1] < 5 or runs.shape[2] < 6 or runs.shape[3] != 3:
+                wanted = "(runs, frames, markers, 3), 5 frames and 6 markers or more"
+                sys.exit(f"{file}: {name} has shape {runs.shape}, expected {wanted}")
+            lost = np.unique(np.nonzero(~np.isfinite(runs))[0])
+            if lost.size:
+                sys.exit(f"{file}: {name} has markers that are not finite in runs {lost.tolist()}")
         found[wire or file.stem] = arrays
     return found
 
@@ -90,44 +80,20 @@ def chosen(arrays, wanted) -> list[tuple[str, np.ndarray]]:
     return found
 
 
-def fit(runs, places, start=START, iterations: int = 12, progress: bool = True) -> dict[str, float]:
-    """The numbers by least squares on all runs, far misses counted by their size. Derivatives are
-    differences: those through the rollouts compile for longer than a whole fit takes so."""
-    each = [prepared(run, places) for run in runs]
-    truth = [run[:, 2:-2] for run in runs]
-
-    def misses(z, progress=progress):
-        numbers, off = jnp.asarray(moved(z)), []
-        for data, measured in zip(each, truth, strict=True):
-            nodes, good = fast(numbers, data, AS_RECORDED, STEPS)
-            here = (markers(places, np.asarray(nodes), data) - measured)[::EVERY]
-            off.append(np.clip(here, -1.0, 1.0) if good else np.ones_like(here))
-        if progress:
-            size = 1e3 * np.mean([np.linalg.norm(one, axis=-1).mean() for one in off])
-            print(f"  {size:6.2f} mm at", say(dict(zip(NAMES, numbers, strict=True))), flush=True)
-        return np.concatenate([one.ravel() for one in off])
-
-    def derivatives(z):
-        here = misses(z, False)
-        return np.stack([(misses(z + h, False) - here) / H for h in H * np.eye(len(NAMES))], axis=1)
-
-    y0 = np.array([start[name] for name in NAMES])
-    moved = lambda z: np.where(RATIOS, y0 * np.exp(REACH * z), y0 + REACH * z)
-    found = least_squares(
-        misses,
-        np.zeros(len(NAMES)),
-        derivatives,
-        loss="soft_l1",
-        f_scale=FAR,
-        max_nfev=iterations,
-        ftol=1e-4,
-        xtol=1e-3,
+def cross(wire, runs, places, iterations: int) -> float:
+    """Fits to every other run, judged by those between, and the other way round: mean error of runs
+    that were not fitted [mm]."""
+    errors = np.zeros(len(runs))
+    for fitted in (0, 1):
+        numbers = fit(runs[fitted::2], places, START, iterations, progress=False)
+        print(f"{wire}: {say(numbers)}", flush=True)
+        for i in range(1 - fitted, len(runs), 2):
+            errors[i] = distances(predicted(numbers, runs[i], places)[0], runs[i]).mean()
+    each = ", ".join(f"{x:.1f}" for x in errors)
+    print(
+        f"{wire}: runs of `train` left out of the fit {errors.mean():.2f} mm ({each})", flush=True
     )
-    return dict(zip(NAMES, map(float, moved(found.x)), strict=True))
-
-
-def say(numbers) -> str:
-    return ", ".join(f"{name} {float(x):.3g}" for name, x in numbers.items())
+    return float(errors.mean())
 
 
 def distances(found, run) -> np.ndarray:
@@ -148,6 +114,8 @@ def judge(numbers, places, run) -> dict:
         "coordinate": 1e3 * np.abs(found - run[:, 2:-2]).mean(),
         "seconds": seconds,
         "failed": not good,
+        "run": run,
+        "found": found,
     }
 
 
@@ -160,8 +128,12 @@ def report(wire, known, runs) -> list[dict]:
         if run.shape[1] != len(places):
             sys.exit(f"{label}: {run.shape[1]} markers, but {wire} was fitted with {len(places)}")
         if not found:
-            predicted(known["numbers"], run, places)  # compiles: not counted
-        found.append(judge(known["numbers"], places, run))
+            begin = time.perf_counter()
+            predicted(known["numbers"], run, places)  # compiles, or finds the program: not counted
+            print(
+                f"first rollout, with its program: {time.perf_counter() - begin:.1f} s", flush=True
+            )
+        found.append(judge(known["numbers"], places, run) | {"label": label})
         line(wire, label, found[-1:])
     by_name = {}
     for (label, _), one in zip(runs, found, strict=True):
@@ -181,42 +153,65 @@ def line(wire, label, found) -> None:
 
 def main(arguments=None) -> None:
     ask = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    ask.add_argument("data", type=Path)
-    ask.add_argument("--wire", help="DLO1 ... DLO5; all if not given")
-    ask.add_argument("--fit", action="store_true")
-    ask.add_argument("--iterations", type=int, default=12, help="of a fit, at most")
+    ask.add_argument("data", type=Path, metavar="DATA", help="folder of recordings, or one of them")
+    which = "in a folder it picks the file, for a file of another name the numbers; all if none"
+    ask.add_argument("--wire", help=f"DLO1 ... DLO5: {which}")
+    ask.add_argument("--fit", action="store_true", help="six numbers to all runs called train")
+    ask.add_argument("--cross", action="store_true", help="fit to one half of them, judge by other")
+    ask.add_argument("--iterations", type=int, default=12, help="of a fit, at most (12)")
     ask.add_argument("--predict", nargs="*", metavar="RUN", help="test, test:2 ...; all if none")
-    ask.add_argument("--figure", type=Path)
-    ask.add_argument("--numbers", type=Path, help="file of fitted numbers")
+    ask.add_argument("--figure", type=Path, help="shapes and errors of predicted runs")
+    ask.add_argument("--numbers", type=Path, help="file of fitted numbers, read and written")
     given = ask.parse_args(arguments)
+    if given.iterations < 1:
+        ask.error(f"--iterations {given.iterations}: expected 1 or more")
     wires = read(given.data, given.wire)
     out = given.numbers or Path("outputs/wires.json")
+    if given.numbers and not out.exists() and not given.fit:
+        ask.error(f"--numbers {out}: there is no such file; --fit writes one")
     source = out if given.numbers and out.exists() else SHIPPED
     known = json.loads(source.read_text()) if source.exists() else {}
-    judged = {}
+    judged, asked = {}, given.predict is not None or given.figure
+    if not (asked or given.fit or given.cross):
+        for name, arrays in wires.items():
+            print(f"{name}:", ", ".join(f"{k} {runs.shape}" for k, runs in arrays.items()))
+        print("Say what to do with them: --predict, --fit, --cross or --figure FILE")
     for name, arrays in wires.items():
-        if given.fit:
+        if given.fit or given.cross:
             if "train" not in arrays:
-                sys.exit(f"{name}: --fit needs an array called train, there are {list(arrays)}")
-            places = stations(arrays["train"])
+                what = f"needs an array called train, there are {', '.join(arrays)}"
+                sys.exit(f"{name}: --fit and --cross {what}")
+            runs = arrays["train"]
+            places = stations(runs)
+        if given.cross:
+            print(f"{name}: two fits to halves of {len(runs)} runs", flush=True)
+            cross(name, runs, places, given.iterations)
+        if given.fit:
             start = known.get(name, {}).get("numbers", START)
-            numbers = fit(arrays["train"], places, start, given.iterations)
-            known[name] = {"places": places.round(5).tolist(), "numbers": numbers}
+            print(f"{name}: {len(runs)} runs, {given.iterations} iterations at most", flush=True)
+            numbers = fit(runs, places, start, given.iterations)
+            known[name] = {"places": places.round(5).tolist(), "numbers": rounded(numbers)}
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(json.dumps(known, indent=1) + "\n")
             print(f"{name}: {say(numbers)}  -> {out}")
+        if not (asked or given.fit):
+            continue
         if name not in known:
             sys.exit(f"{name}: no numbers in {source}; there are {', '.join(known)}. --fit them")
-        if given.predict is not None or given.fit or given.figure:
-            judged[name] = report(name, known[name], chosen(arrays, given.predict))
+        judged[name] = report(name, known[name], chosen(arrays, given.predict))
     if given.figure:
         from wires_figure import draw
 
         draw(judged, given.figure)
+        print(f"-> {given.figure}")
+
+
+def rounded(numbers) -> dict[str, float]:
+    return {name: float(f"{x:.4g}") for name, x in numbers.items()}
 
 
 if __name__ == "__main__":
-    cordax.enable_cache()  # compiling takes a minute, the first time
+    cordax.enable_cache()
     main()

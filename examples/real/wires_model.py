@@ -3,6 +3,7 @@
 Arrays of markers have shape (frames, markers, 3) [m], 100 Hz, z up; see `wires.py`."""
 
 import dataclasses
+import functools
 import itertools
 
 import cordax
@@ -131,7 +132,7 @@ def rod(numbers, data):
     t = FRAME * jnp.arange(data["held"].shape[0])
     path = lambda kind, end: Hermite(t, data["held"][:, kind, end], data["rates"][:, kind, end])
     left, right = (Gripper(*(path(kind, end) for kind in range(3))) for end in (0, 1))
-    EI, bending_time, _, scale, left_tilt, right_tilt = numbers
+    EI, bending_time, slip, scale, left_tilt, right_tilt = numbers
     nodes, speed = started(data, scale * data["length"] / SEGMENTS)
     wire = DiscreteRod(
         nodes,
@@ -144,6 +145,7 @@ def rod(numbers, data):
         drag=DRAG,
         axial_time=5e-3,
         stick=STICK,
+        slip=slip,
     )
     tilts = jnp.stack([left_tilt * jnp.array([1.0, 0.0]), right_tilt * data["right"]])
     rest = wire.balanced_rest(
@@ -179,7 +181,7 @@ def rollout(numbers, data, pace=AS_RECORDED, every=STEPS):
     run = cordax.simulate(
         wire,
         cordax.State(q, v),
-        control=StrandSlip(wire, numbers[NAMES.index("slip")]),
+        control=StrandSlip(wire),
         dt=FRAME / every,
         duration=(data["held"].shape[0] - 1) * FRAME,
         save_every=every,
@@ -206,6 +208,20 @@ def markers(places, nodes, data) -> np.ndarray:
 
 # compiled once for all runs of a length, the quasi-static ones too
 fast = jax.jit(rollout, static_argnums=3)
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0))
+def sensitivity(numbers, data):
+    """Of several runs of one length: nodes (runs, frames, s + 1, 3) [m], whether each went through,
+    and derivatives (runs, frames, s + 1, 3, numbers) of nodes, forward with the motion."""
+
+    def found(numbers):
+        nodes, good = rollout(numbers, data)
+        return nodes, (nodes, good)
+
+    by, (nodes, good) = jax.jacfwd(found, has_aux=True)(numbers)
+    return nodes, good, by
 
 
 def predicted(numbers, run, places) -> tuple[np.ndarray, bool]:

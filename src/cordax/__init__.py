@@ -1,20 +1,25 @@
 """cordax: differentiable simulation of machines that work by cables."""
 
+import gc as _gc
+from typing import TYPE_CHECKING
+
+from ._later import later as _later
 from ._moved import redirect_moved_modules as _redirect_moved_modules
 from ._xla import request_hoisting as _request_hoisting
 
 _redirect_moved_modules()
 _request_hoisting()  # before JAX runs anything
+# what is imported stays: looking through it for garbage takes a tenth of the time
+_collects = _gc.isenabled()
+_gc.disable()
 
 from ._precision import enable_x64 as enable_x64  # noqa: E402
 from ._precision import float_field as float_field  # noqa: E402
 from ._results import RESULTS as RESULTS  # noqa: E402
 from ._xla import enable_cache as enable_cache  # noqa: E402
 from ._xla import hoisting_active as hoisting_active  # noqa: E402
-from .batch import simulate_batch as simulate_batch  # noqa: E402
 from .check_machine import check_machine as check_machine  # noqa: E402
 from .consistency import consistent as consistent  # noqa: E402
-from .environment import Environment as Environment  # noqa: E402
 from .experiment import Experiment as Experiment  # noqa: E402
 from .formulations import Baumgarte as Baumgarte  # noqa: E402
 from .formulations import Dynamics as Dynamics  # noqa: E402
@@ -24,8 +29,6 @@ from .formulations import Minimal as Minimal  # noqa: E402
 from .formulations import Penalty as Penalty  # noqa: E402
 from .formulations import Projected as Projected  # noqa: E402
 from .formulations import UdwadiaKalaba as UdwadiaKalaba  # noqa: E402
-from .identification import Fit as Fit  # noqa: E402
-from .identification import identify as identify  # noqa: E402
 from .integrators import RK4 as RK4  # noqa: E402
 from .integrators import Adaptive as Adaptive  # noqa: E402
 from .integrators import Diffrax as Diffrax  # noqa: E402
@@ -49,32 +52,41 @@ from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
 from .mechanics import Scene as Scene  # noqa: E402
 from .mechanics import State as State  # noqa: E402
 from .mechanics import System as System  # noqa: E402
-from .optimisation import Constraint as Constraint  # noqa: E402
-from .optimisation import optimise as optimise  # noqa: E402
-from .parameters import Parameter as Parameter  # noqa: E402
-from .recording import Recording as Recording  # noqa: E402
 from .simulate import SimulationError as SimulationError  # noqa: E402
 from .simulate import simulate as simulate  # noqa: E402
-from .statics import Equilibrium as Equilibrium  # noqa: E402
-from .statics import equilibrium as equilibrium  # noqa: E402
-from .statics import modes as modes  # noqa: E402
-from .statics import step_limit as step_limit  # noqa: E402
-from .sweeps import sweep as sweep  # noqa: E402
 from .trajectory import Trajectory as Trajectory  # noqa: E402
+
+if _collects:
+    _gc.enable()
+if TYPE_CHECKING:
+    from .batch import simulate_batch as simulate_batch
+    from .environment import Environment as Environment
+    from .identification import Fit as Fit
+    from .identification import identify as identify
+    from .optimisation import Constraint as Constraint
+    from .optimisation import optimise as optimise
+    from .parameters import Parameter as Parameter
+    from .recording import Recording as Recording
+    from .statics import Equilibrium as Equilibrium
+    from .statics import equilibrium as equilibrium
+    from .statics import modes as modes
+    from .statics import step_limit as step_limit
+    from .sweeps import sweep as sweep
 
 __version__ = "0.1.0"
 
-#: packages that are imported when first asked for: `cordax.plot` brings matplotlib with it
-_PACKAGES = ("control", "io", "plot", "reduce", "systems", "sweeps", "viewer", "workspace")
-
-
-def __getattr__(name: str):
-    if name in _PACKAGES:
-        from importlib import import_module
-
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_PACKAGES])
+#: imported when first asked for: `cordax.plot` brings matplotlib with it, `identify` optax
+__getattr__, __dir__ = _later(
+    __name__,
+    {
+        "batch": "simulate_batch",
+        "environment": "Environment",
+        "identification": "Fit identify",
+        "optimisation": "Constraint optimise",
+        "parameters": "Parameter",
+        "recording": "Recording",
+        "statics": "Equilibrium equilibrium modes step_limit",
+        "sweeps": "sweep",
+        **dict.fromkeys(("control", "io", "plot", "reduce", "systems", "viewer", "workspace"), ""),
+    },
+)

@@ -38,7 +38,8 @@ def as_float_array(x: Any, name: str = "value") -> Any:
     except (ValueError, TypeError, OverflowError):
         values = None
     _refuse_unless(values is not None and _is_real(values.dtype) and not _has_bool(x), name, x)
-    return jnp.asarray(np.asarray(values, dtype=jnp.result_type(float)))
+    # with its type given: JAX otherwise compiles a program for every shape
+    return jnp.asarray(values, dtype=jnp.result_type(float))
 
 
 def _is_real(dtype) -> bool:

@@ -3,7 +3,7 @@
 import enum
 from typing import Any
 
-import diffrax
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
@@ -39,7 +39,10 @@ def first_code(*codes) -> Int[Array, ""]:
     return first
 
 
-class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
+class RESULTS(eqx.Enumeration):
+    """How a run ended. The second half is what Diffrax may say, under its names."""
+
+    successful = ""
     nonfinite_state = (
         "The state became infinite or NaN. Try a smaller dt, or an A-stable integrator such as "
         "cordax.LinearlyImplicitEuler or cordax.Rosenbrock2; cordax.step_limit predicts the "
@@ -82,6 +85,31 @@ class RESULTS(diffrax.RESULTS):  # pyright: ignore[reportGeneralTypeIssues]
         "No cable tensions within the bounds produce the wanted force. Relax the tension bounds "
         "or change the motion."
     )
+    max_steps_reached = (
+        "Diffrax reached the largest number of steps allowed. Try a larger max_steps, or a solver "
+        "that suits the machine."
+    )
+    max_steps_rejected = "Diffrax refused more steps than it may. Try larger tolerances."
+    dt_min_reached = (
+        "Diffrax reached its smallest step. Try larger tolerances, or a solver that suits the "
+        "machine."
+    )
+    nonlinear_max_steps_reached = (
+        "The equations of an implicit step of Diffrax were not solved within the iterations "
+        "allowed. Try a smaller first step, or a solver that is not implicit."
+    )
+    nonlinear_divergence = (
+        "The equations of an implicit step of Diffrax have no solution that was found. Try a "
+        "smaller first step, or a solver that is not implicit."
+    )
+    nonfinite = "Diffrax met numbers that are infinite or NaN. Try a smaller first step."
+    nonfinite_input = "A linear solver of Diffrax was given numbers that are infinite or NaN."
+    singular = "A linear solver of Diffrax met a singular matrix."
+    breakdown = "A linear solver of Diffrax broke down. Try another one."
+    stagnation = "A linear solver of Diffrax came to a halt. Try another one."
+    conlim = "A linear solver of Diffrax met a matrix that is too badly conditioned."
+    event_occurred = "An event of Diffrax ended the run."
+    internal_error = "Diffrax failed for a reason of its own. Try another solver."
 
 
 def result_of(code) -> Any:

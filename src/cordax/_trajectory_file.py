@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -11,44 +11,68 @@ from ._described import NotDescribable, describe, rebuild
 from ._files import replacing
 from ._results import RESULTS
 
-#: 1: arrays only; 2: with the machine
-FORMATS = (1, 2)
+#: 1: arrays only; 2: with the machine; 3: with the phases
+FORMATS = (1, 2, 3)
 ARRAYS = ("t", "q", "v", "u", "multipliers", "violation", "failure_time")
 EVENTS = ("time", "row", "kind", "impulse", "lost")
 #: result codes by name, because the numbers behind them depend on the version of diffrax
 RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def write(path: str | Path, arrays: dict[str, np.ndarray], system: Any) -> Path:
-    """Write arrays and, where it is data of cordax, the machine."""
+class Stored(NamedTuple):
+    """A trajectory as arrays by name; the machine, where it is known, and its name; phases."""
+
+    arrays: dict[str, np.ndarray]
+    system: Any
+    machine: str | None = None
+    phases: tuple["Stored", ...] = ()
+
+
+def write(path: str | Path, run: Stored) -> Path:
+    """Write arrays and, where they are data of cordax, the machines."""
     path = Path(path)
     path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-    machine = None if system is None else type(system).__name__
-    about = {"machine": machine, "format": FORMATS[-1]}
-    numbers: dict[str, np.ndarray] = {}
-    try:
-        about["system"] = describe(system, numbers, "system/")
-    except NotDescribable:  # the user gives it again when loading
-        numbers.clear()
+    parts = [(f"phase_{i}/", phase) for i, phase in enumerate(run.phases)]
+    abouts, arrays = [], {}
+    for prefix, part in [("", run), *parts]:
+        arrays |= {prefix + name: x for name, x in part.arrays.items()}
+        about, numbers = _machine(part.system, prefix)
+        abouts.append(about)
+        arrays |= numbers
+    text = json.dumps({"format": FORMATS[-1], **abouts[0], "phases": abouts[1:]})
     with replacing(path) as part:
-        text = np.asarray(json.dumps(about))
-        np.savez_compressed(part, allow_pickle=False, about=text, **arrays, **numbers)
+        np.savez_compressed(part, allow_pickle=False, about=np.asarray(text), **arrays)
     return path
 
 
-def read(path: str | Path, with_system: bool) -> tuple[dict[str, np.ndarray], str | None, Any]:
-    """Arrays by name, the name of the machine and, if wanted, the machine made again. Raises
-    `ValueError` naming the file and what is wrong with it."""
+def _machine(system, prefix: str) -> tuple[dict, dict]:
+    """A machine as text and numbers; its name alone where it is no data of cordax: the user gives
+    it again when loading."""
+    about: dict = {"machine": None if system is None else type(system).__name__}
+    numbers: dict[str, np.ndarray] = {}
+    try:
+        about["system"] = describe(system, numbers, f"{prefix}system/")
+    except NotDescribable:
+        numbers.clear()
+    return about, numbers
+
+
+def read(path: str | Path, with_machines: bool) -> Stored:
+    """What was written, machines made again if wanted. Raises `ValueError` naming the file and
+    what is wrong with it."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file")
     try:
         arrays = _arrays(path)
         about = json.loads(str(arrays.pop("about", np.asarray("null"))))
         _check_about(about)
-        _check(arrays)
-        _check_precision(path, arrays)
-        numbers = {name: x for name, x in arrays.items() if name.startswith("system/")}
-        system = rebuild(about.get("system"), numbers) if with_system else None
+        numbers = arrays if with_machines else None
+        phases = [
+            _read(path, _under(f"phase_{i}/", arrays), numbers, one)
+            for i, one in enumerate(about.get("phases", ()))
+        ]
+        own = {name: x for name, x in arrays.items() if not name.startswith("phase_")}
+        return _read(path, own, numbers, about)._replace(phases=tuple(phases))
     except _Precision:
         raise
     # every way in which bytes can fail to be such a file, from zlib's to JSON's
@@ -57,7 +81,18 @@ def read(path: str | Path, with_system: bool) -> tuple[dict[str, np.ndarray], st
             f"{path}: got {error or type(error).__name__}, expected a trajectory written by "
             "Trajectory.save"
         ) from error
-    return arrays, about.get("machine"), system
+
+
+def _read(path, own: dict, numbers: dict | None, about: dict) -> Stored:
+    """`numbers` of machines, None where they are not made again."""
+    _check(own)
+    _check_precision(path, own)
+    system = None if numbers is None else rebuild(about.get("system"), numbers)
+    return Stored(own, system, about.get("machine"))
+
+
+def _under(prefix: str, arrays: dict) -> dict:
+    return {k.removeprefix(prefix): x for k, x in arrays.items() if k.startswith(prefix)}
 
 
 class _Precision(ValueError):

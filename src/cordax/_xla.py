@@ -30,7 +30,7 @@ def request_hoisting() -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if _OPTION in flags:
         return
-    if _backend_is_up():
+    if backend_is_up():
         warnings.warn(
             "cordax was imported after JAX had run its first computation, too late to switch on "
             "loop hoisting: simulations will be several times slower. Import cordax first, or set "
@@ -62,7 +62,7 @@ def compile_quickly() -> bool:
     six times slower. For single runs, which compile for longer than they run. Returns whether it
     was still time to ask; programs that exist are not changed."""
     flags = os.environ.get("XLA_FLAGS", "")
-    if _backend_is_up() or _LEVEL in flags:
+    if backend_is_up() or _LEVEL in flags:
         return False
     os.environ["XLA_FLAGS"] = f"{flags} --{_LEVEL}=0".strip()
     return True
@@ -124,9 +124,10 @@ def enable_cache(folder: str | Path | None = None) -> Path:
     return path
 
 
-def _backend_is_up() -> bool:
+def backend_is_up() -> bool:
+    """Whether JAX has started the threads of its computations."""
     try:
-        from jax._src import xla_bridge  # no public call tells this; only the warning depends on it
+        from jax._src import xla_bridge  # no public call tells this
 
         return bool(xla_bridge.backends_are_initialized())
     except (ImportError, AttributeError):

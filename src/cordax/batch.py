@@ -101,12 +101,12 @@ def simulate_batch(
     counted = keep is None and _is_static(build)
     found = _counted(build, pieces[0], options, chunk, mesh) if counted else None
     if found is None:
-        found = _whole(build, keep, pieces[0], _known(options), mesh)
+        found = _whole(build, keep, pieces[0], options, mesh, known=True)
     run, alone = found
     first = run(pieces[0])  # compiles once, before threads ask for the same function
     if any(isinstance(x, Tracer) for x in jax.tree.leaves(first)):
         # `build` refers to numbers of a transformation
-        run, alone = _whole(build, keep, pieces[0], options, mesh)
+        run, alone = _whole(build, keep, pieces[0], options, mesh, known=False)
         first = run(pieces[0])
     parts = [first]
     if len(pieces) > 1:
@@ -114,11 +114,6 @@ def simulate_batch(
         with ThreadPoolExecutor(1 if alone() else workers or os.cpu_count()) as pool:
             parts += list(pool.map(run, pieces[1:]))
     return jax.tree.map(lambda *xs: _together(xs, size), *parts)
-
-
-def _known(options: dict) -> dict:
-    """With nothing to differentiate: a loop that ends when its slowest member does."""
-    return options if options.get("accuracy") is None else {"adjoint": "forward", **options}
 
 
 def _is_static(build) -> bool:
@@ -137,12 +132,12 @@ def _together(xs, size: int):
     return jax.device_put(np.concatenate([np.asarray(x) for x in xs])[:size])
 
 
-def _whole(build, keep, piece, options, mesh):
+def _whole(build, keep, piece, options, mesh, *, known: bool):
     """A function that runs a chunk in one loop, compiled for the duration, and one that tells
-    whether only one at a time may run."""
-    frozen = _frozen(options)
-    run = lambda piece: jax.block_until_ready(_simulate_rows(build, keep, piece, frozen, mesh))
-    lapack = lambda: _calls_lapack(_simulate_rows, build, keep, piece, frozen)
+    whether only one at a time may run. `known`: nothing is differentiated."""
+    given, how = (build, keep), (_frozen(options), mesh, known)
+    run = lambda piece: jax.block_until_ready(_simulate_rows(*given, piece, *how))
+    lapack = lambda: _calls_lapack(_simulate_rows, *given, piece, *how)
     return run, lambda: mesh is not None or lapack()
 
 
@@ -259,6 +254,11 @@ def _single(build, static: Static, arrays, piece):
 def _started(build, static: Static, arrays, row) -> tuple[Run, Any, Any, Any]:
     found = _member(build(row), dict(static.put(arrays)))
     assert found is not None
+    return _undifferentiated(found)
+
+
+def _undifferentiated(found: Start) -> tuple[Run, Any, Any, Any]:
+    """A member's run, state and times, of which no derivatives are asked for."""
     lanes = jax.default_backend() == "cpu" and compiler_is_known()
     run = dataclasses.replace(found.run, traced=False, lanes=lanes)
     dtype = found.given[0].q.dtype
@@ -299,16 +299,16 @@ def _spread(one, mesh: Mesh | None, shared: tuple, rows: tuple):
 
 
 @eqx.filter_jit
-def _simulate_rows(build, keep, parameters, options, mesh: Mesh | None = None) -> Any:
-    def one(row):
-        run = simulated(row)
-        return _without_system(run) if keep is None else keep(run)
+def _simulate_rows(
+    build, keep, parameters, options, mesh: Mesh | None = None, known: bool = False
+) -> Any:
+    given = {name: x for name, x in options if name != "adjoint"}
 
-    def simulated(row) -> Trajectory:
+    def one(row):
         built = build(row)
-        if isinstance(built, Experiment):
-            return _simulate_experiment(built, dict(options))
-        return simulate(**_as_arguments(built, dict(options)), **_QUIET)
+        member = _member(built, given) if known else None
+        run = _simulate_any(built, dict(options)) if member is None else _simulate_known(member)
+        return _without_system(run) if keep is None else keep(run)
 
     return _spread(one, mesh, (), (parameters,))
 
@@ -317,9 +317,20 @@ def _without_system(trajectory: Trajectory) -> Trajectory:
     return dataclasses.replace(trajectory, system=None, phases=())
 
 
+def _simulate_known(member: Start) -> Trajectory:
+    """One phase of which nothing is differentiated: a loop that ends when its slowest member
+    does, whose steps are one loop over the members where they can."""
+    run, (state, memory, status), t0, dt = _undifferentiated(member)
+    n_saves = stored_count(member.t0, member.dt, member.duration, run.save_every)
+    carry = start(run, state, memory, status, t0, dt)
+    return blocks(run, carry, 0, t0, dt, n_saves)[0]
+
+
 _QUIET = {"throw": False, "progress": False}
 
 
-def _simulate_experiment(experiment: Experiment, options: dict) -> Trajectory:
+def _simulate_any(built, options: dict) -> Trajectory:
+    if not isinstance(built, Experiment):
+        return simulate(**_as_arguments(built, options), **_QUIET)
     how = {name: options[name] for name in ("adjoint", "accuracy") if name in options}
-    return simulate(experiment.replace(**_settings(options)), **how, **_QUIET)
+    return simulate(built.replace(**_settings(options)), **how, **_QUIET)

@@ -41,6 +41,8 @@ def advance(run: Run, state, memory, status, t0, dt, n_saves, progress, *, joine
     capacity = CAPACITY
     if seen.any:
         reverse = seen.reverse and run.adjoint != "forward"
+        if reverse:
+            static, arrays = split(run)
         static = Static(*static.key[:3], traced=True, reverse=reverse)
         capacity = _capacity(run, seen)
     found = _in_pieces(run, static, arrays, given, time, step, n_saves, capacity, progress, joined)
@@ -112,8 +114,9 @@ def _in_pieces(run: Run, static, arrays, given, time, step, n_saves, capacity, p
 
 def _capacity(run: Run, seen: Transformed) -> int:
     """Stored instants of a piece: few members of a batch may have many."""
-    rows = batch_capacity(seen.members, run.save_every)
-    return min(rows, max(1, REVERSE_STEPS // run.save_every)) if seen.reverse else rows
+    every = int(run.save_every)
+    rows = batch_capacity(seen.members, every)
+    return min(rows, max(1, REVERSE_STEPS // every)) if seen.reverse else rows
 
 
 def batch_capacity(members: int, save_every: int) -> int:
@@ -178,10 +181,11 @@ _splits: dict[int, tuple[Run, Static, list]] = {}
 
 
 def _split_known(run: Run) -> tuple[Static, list]:
-    """`split`, remembered for runs whose numbers are known: `prepare` hands out the same again."""
+    """`split` with `save_every` as data, remembered for runs whose numbers are known: `prepare`
+    hands out the same again."""
     found = _splits.get(id(run))
     if found is None or found[0] is not run:
-        static, arrays = split(run)
+        static, arrays = split(run.with_stride_as_data())
         if _any_traced(arrays):
             return static, arrays
         found = run, Static(*static.key[:3], traced=False), arrays

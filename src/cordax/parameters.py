@@ -295,7 +295,7 @@ def _find(parameter: Parameter, experiment: Experiment) -> _Place:
 def _find_one(parameter: Parameter, experiment: Experiment) -> _Place:
     where = parameter.where
     if where is not None:
-        place = _Place(lambda e: where(e.system))
+        place = _Place(_OfMachine(where))
         _require_floats(parameter.name, place.read(experiment))
         return place
     steps = _steps(parameter.name)
@@ -334,6 +334,18 @@ class _Path(eqx.Module):
 
     def __hash__(self):
         return hash(self.steps)
+
+
+class _OfMachine(eqx.Module):
+    """A function from the machine, asked of an experiment. Equal for equal functions, likewise."""
+
+    where: Callable[[Any], Any] = eqx.field(static=True)
+
+    def __call__(self, experiment):
+        return self.where(experiment.system)
+
+    def __hash__(self):
+        return hash(self.where)
 
 
 def _steps(path: str) -> tuple[str | tuple[int, ...], ...]:
@@ -388,6 +400,11 @@ def varied(base: Experiment, row: Mapping[str, Any]) -> Experiment:
             require_shape(name, new, old.shape)
         base = place.write(base, jnp.broadcast_to(new, old.shape))
     return base
+
+
+def unit_of_parameter(base: Experiment, name: str) -> str:
+    """The unit of a number by its name, "" if nobody knows it."""
+    return (*collect([name], base).units, "")[0]
 
 
 class Vary(eqx.Module):

@@ -133,8 +133,8 @@ def _seconds(t: np.ndarray) -> np.ndarray:
     return np.asarray(t, dtype=float)
 
 
-def observe(trajectory: Trajectory, name: str):
-    """A recorded quantity of a trajectory by its name, shape (k, ...)."""
+def observe(trajectory: Trajectory, name: str, who: str = "recording"):
+    """A recorded quantity of a trajectory by its name, shape (k, ...); `who` asks for it."""
     if name not in trajectory.names:
         component = re.fullmatch(r"(.+)_(\d+)", name)
         if component and component[1] in trajectory.outputs:
@@ -143,7 +143,6 @@ def observe(trajectory: Trajectory, name: str):
             index = int(component[2]) - 1
             if 0 <= index < whole.shape[1]:
                 return whole[:, index]
-        raise ValueError(
-            f"recording: got {name!r}, expected names of the machine: {', '.join(trajectory.names)}"
-        )
+        known = ", ".join(trajectory.names)
+        raise ValueError(f"{who}: got {name!r}, expected names of the machine: {known}")
     return trajectory[name]

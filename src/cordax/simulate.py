@@ -89,7 +89,8 @@ def simulate(
 
     Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
     call, the duration included, does not recompile the time loop, under `grad`, `jvp` and `vmap`
-    neither; within a `jax.jit` of yours a new duration traces your function anew. `jax.linearize`
+    neither; nor does, outside of them, a new `save_every` above 1. Within a `jax.jit` of yours a
+    new duration traces your function anew. `jax.linearize`
     needs such a `jit` around the run.
 
     **Example:**

@@ -155,7 +155,7 @@ def _known(arrays) -> bool:
 #: runs of one length after which taking its rows is compiled: that takes as long as some hundred
 #: copies by NumPy, which wait for nothing
 _OFTEN = 20
-_runs_of_length: Counter[int] = Counter()
+_runs_of_length: Counter[tuple[int, ...]] = Counter()
 
 
 def pieces_together(
@@ -168,9 +168,10 @@ def pieces_together(
     which = lambda p: (p.t, p.q, p.v, p.u, p.multipliers, p.violation, p.outputs)
     rows, warned = [which(p) for p in parts], [p.warnings for p in parts]
     compiled = not _known(jax.tree.leaves((rows, warned)))
-    if not compiled and len(parts) == 1:
-        _runs_of_length[counts[-1]] += 1
-        compiled = _runs_of_length[counts[-1]] > _OFTEN
+    if not compiled:
+        length = tuple(counts)
+        _runs_of_length[length] += 1
+        compiled = _runs_of_length[length] > _OFTEN
     if compiled:
         arrays, warnings = _rows_together(rows, warned, end, tuple(counts), axis)
     else:

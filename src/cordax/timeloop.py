@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ._checks import require, require_shape
 from ._results import GOOD, Code, code_unless, first_code
@@ -30,7 +31,8 @@ class Run(eqx.Module):
     integrator: Integrator
     controller: Controller
     adjoint: str = eqx.field(static=True)
-    save_every: int = eqx.field(static=True)
+    #: steps between two stored instants: compiled in, or data where it is an array
+    save_every: int | jax.Array
     #: steps between two calls of a sampled controller; 0: not sampled
     hold: int = eqx.field(static=True)
     #: whether derivatives may be asked for
@@ -54,6 +56,16 @@ class Run(eqx.Module):
         if self.adjoint == "forward":
             return self
         return dataclasses.replace(self, integrator=self.integrator.reversible())
+
+    @property
+    def stores_all(self) -> bool:
+        """Whether every step is stored, which is known when the run is compiled."""
+        return isinstance(self.save_every, int) and self.save_every == 1
+
+    def with_stride_as_data(self) -> "Run":
+        """The same, compiled for all `save_every` above 1: for runs without reverse mode."""
+        every = self.save_every if self.stores_all else np.asarray(self.save_every)
+        return dataclasses.replace(self, save_every=every)
 
     @property
     def controller_explains(self) -> bool:
@@ -141,7 +153,7 @@ def start(run: Run, state, memory, status, t0, dt) -> Carry:
 
 
 def _alarm_names(run: Run, state, t) -> tuple[str, ...]:
-    if run.save_every == 1:
+    if run.stores_all:
         return ()  # every step is stored, and warnings are found there
     system = run.dynamics.system
     if all(getattr(type(system), x) is getattr(System, x) for x in ("alarms", "warnings")):
@@ -178,9 +190,7 @@ def blocks(
     single = lambda carry, i: _stepper(run, t0, dt)(carry, i)[0]
     lanes = in_lanes(single, start, first * run.save_every) if run.lanes else None
     known = run.hold > 0 or run.integrator.begins_at_start
-    # worth it where the controller takes long to compile: steps become up to half as slow again
-    once = known and run.controller.may_fail and rows is not None and not reverse
-    if once and lanes is None:
+    if known and rows is not None and not reverse and lanes is None:
         end, stored = _rows_of_steps(run, start, first, t0, dt, n_saves, count)
     else:
         end, stored = _rows_between_steps(run, start, first, t0, dt, n_saves, count, reverse, lanes)
@@ -207,45 +217,35 @@ def blocks(
 def _rows_of_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count):
     """The end, and of `n_saves` + 1 instants, of which `count` + 1 have a meaning: states, records,
     inputs, and multipliers where steps begin with them. Inputs are those with which the step from
-    there begins: one more step, whose end is dropped, tells the last ones. Controller and machine
-    are then compiled for steps alone."""
+    there begins: one more step, which is not taken, tells the last ones. Controller and machine are
+    then compiled for steps alone."""
     step, every, dtype = _stepper(run, t0, dt), run.save_every, start.state.q.dtype
     system, with_multipliers = run.dynamics.system, run.integrator.begins_at_start
     unknown = jnp.zeros(system.n_u, dtype), None
     if with_multipliers:
         unknown = unknown[0], jnp.zeros(system.n_constraints, dtype)
+    row = start.state, run.integrator.record(start.inner), *unknown
+    rows = jax.tree.map(lambda x: jnp.zeros((n_saves + 1, *jnp.shape(x)), jnp.result_type(x)), row)
+    last = count * every
 
-    def begun(taken: Begun):
+    def one(now):
+        i, carry, rows = now
+        new, taken = step(carry, first * every + i, i < last)
         found = taken if with_multipliers else taken._replace(multipliers=None)
-        return tuple(None if x is None else jnp.asarray(x, dtype) for x in found)
-
-    def block(carry, j):
-        last, index = j == count, (first + j) * every
-        if every == 1:
-            new, taken = step(carry, index)
-            found = begun(taken)
-        else:
-
-            def one(now):
-                i, carry, found = now
-                carry, taken = step(carry, index + i)
-                here = lambda new, old: jnp.where(i == 0, new, old)
-                return i + 1, carry, jax.tree.map(here, begun(taken), found)
-
-            n = jnp.where(last, 1, every)
-            before = jnp.asarray(0), carry, unknown
-            _, new, found = jax.lax.while_loop(lambda now: now[0] < n, one, before)
+        found = (None if x is None else jnp.asarray(x, dtype) for x in found)
         row = carry.state, run.integrator.record(carry.inner), *found
-        return jax.tree.map(lambda old, new: jnp.where(last, old, new), carry, new), row
+        # steps between two instants write the later one, and the step from there writes it last
+        k = i if run.stores_all else (i + every - 1) // every
+        return i + 1, new, jax.tree.map(lambda all, one: all.at[k].set(one), rows, row)
 
-    shapes = jax.eval_shape(lambda: (start.state, run.integrator.record(start.inner), *unknown))
-    return counted(block, start, n_saves + 1, count + 1, shapes)
+    begin = jnp.zeros_like(last), start, rows
+    _, end, rows = jax.lax.while_loop(lambda now: now[0] <= last, one, begin)
+    return end, rows
 
 
 def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, count, reverse, lanes):
-    """The same without multipliers, inputs computed once more from states: for controllers that
-    cannot fail, for reverse mode, methods that do not begin a step with the inputs at its start,
-    and steps of a batch in `lanes`."""
+    """The same without multipliers, inputs computed once more from states: for methods that do not
+    begin a step with the inputs at its start, for reverse mode, and steps of a batch in `lanes`."""
     step, every, together = _stepper(run, t0, dt), run.save_every, lambda carry: carry
     if lanes is not None:
         in_numbers, start, together = lanes
@@ -253,8 +253,11 @@ def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, cou
 
     def block(carry, j):
         j = first + j
-        if every == 1:
+        if run.stores_all:
             carry, _ = step(carry, j)
+        elif counting:
+            one = lambda i, carry: step(carry, j * every + i)[0]
+            carry = jax.lax.fori_loop(0, every, one, carry)
         else:
             carry, _ = jax.lax.scan(quiet, carry, j * every + jnp.arange(every))
         return carry, keep(carry)
@@ -264,11 +267,13 @@ def _rows_between_steps(run: Run, start: Carry, first, t0, dt, n_saves: int, cou
         return carry.state, carry.memory, carry.held, run.integrator.record(carry.inner)
 
     quiet = lambda carry, i: (step(carry, i)[0], None)
-    one_loop = every > 1 and fits_flat(keep, start, n_saves * every, run.adjoint)
+    counting = count is not None and not reverse  # then `every` may be data
+    one_loop = not (counting or run.stores_all)
+    one_loop = one_loop and fits_flat(keep, start, n_saves * every, run.adjoint)
     later = lambda carry, i: quiet(carry, first * every + i)
     if reverse:
         end, stored = flat(later, keep, start, n_saves, every, count)
-    elif count is not None:
+    elif counting:
         end, stored = counted(block, start, n_saves, count)
     elif one_loop:
         end, stored = flat(later, keep, start, n_saves, every, adjoint=run.adjoint)
@@ -296,11 +301,12 @@ class Begun(NamedTuple):
 
 
 def _stepper(run: Run, t0, dt):
-    """`(carry, index of the step) -> (carry, Begun)` of a prepared run."""
+    """`(carry, index of the step) -> (carry, Begun)` of a prepared run; a step that is not `taken`
+    leaves the carry as it was."""
     system = run.dynamics.system
     continuous = ContinuousInput(run)
 
-    def step(carry: Carry, i):
+    def step(carry: Carry, i, taken=True):
         state, memory, held, inner, alarms, watch, (code, failure) = carry
         t = t0 + i * dt
         refused = jnp.int32(GOOD)
@@ -334,7 +340,7 @@ def _stepper(run: Run, t0, dt):
             code_unless(valid, Code.RUNAWAY_STATE),
             solved,
         )
-        alive = code == GOOD
+        alive = (code == GOOD) & taken
         if alarms:
             found = _alarms(run, t, state, u, begun, inner)
             alarms = {
@@ -343,13 +349,16 @@ def _stepper(run: Run, t0, dt):
             }
         failure = jnp.where(alive & (ended != GOOD), t + dt, failure)
         code = jnp.where(alive, ended, code)
-        go = code == GOOD
+        go = alive & (code == GOOD)
         if run.traced:
             new, inner_new = close((new, inner_new), token, go)
         pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
         spent = run.integrator.counting(inner, inner_new)  # also in the step that failed
         inner = jax.tree.map(lambda a, b: jnp.where(alive, a, b), spent, inner)
         new, inner = pick((new, inner_new), (state, inner))
+        if taken is not True:
+            now, before = (memory, held, watch), (carry.memory, carry.held, carry.watch)
+            memory, held, watch = jax.tree.map(lambda a, b: jnp.where(taken, a, b), now, before)
         return Carry(new, memory, held, inner, alarms, watch, (code, failure)), begun
 
     return step

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from . import _trajectory_file as files
 from ._checks import require
+from ._later import of_extra
 from ._programs import kept_filter_jit
 from ._results import RESULTS
 from .integrators.events import Events
@@ -149,7 +150,7 @@ class Trajectory(eqx.Module):
         """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` [s], of a
         batch along `member` too; units as attributes, or beside the names (needs the `data`
         extra)."""
-        import xarray as xr
+        xr = of_extra("xarray", "data")
 
         system = self._known_system("to_xarray")
         t = np.asarray(self.t)
@@ -194,7 +195,7 @@ class Trajectory(eqx.Module):
         """A `pandas.DataFrame` with `names` (default: all of them) as columns, in SI units, which
         stand in its `attrs["units"]`, over `time` [s]; components are counted from one: `tension_1`
         (needs the `data` extra)."""
-        import pandas as pd
+        pd = of_extra("pandas", "data")
 
         system = self._known_one("to_pandas")
         columns = as_columns(
@@ -238,18 +239,17 @@ class Trajectory(eqx.Module):
     @property
     def end(self) -> State:
         """The last state: `simulate(run.system, run.end, t0=float(run.t[-1]), ...)` goes on."""
+        if self.phases:  # the last may have fewer coordinates than the widest
+            return self.phases[-1].end
         return State(self.q[..., -1, :], self.v[..., -1, :])
 
     def save(self, path: str | Path) -> Path:
         """Write every number to `path` (NumPy `.npz`, added if missing), exactly; returns the path.
-        The file appears complete or not at all. A machine of cordax goes with it. Runs whose phases
-        have other coordinates are saved phase by phase."""
-        sizes = [phase.q.shape[-1] for phase in self.phases]
-        if len(set(sizes)) > 1:
-            raise ValueError(
-                f"save: got phases of {', '.join(map(str, sizes))} coordinates, expected the same "
-                "in all: save each of `run.phases` by itself"
-            )
+        The file appears complete or not at all. Machines of cordax go with it, and phases each with
+        their own."""
+        return files.write(path, self._stored())
+
+    def _stored(self) -> files.Stored:
         arrays: dict = {f: np.asarray(getattr(self, f)) for f in files.ARRAYS}
         arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
         arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
@@ -258,38 +258,24 @@ class Trajectory(eqx.Module):
             arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in files.EVENTS}
         codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
         arrays["result"] = np.asarray(files.RESULT_NAMES)[codes]
-        return files.write(path, arrays, self.system)
+        phases = tuple(phase._stored() for phase in self.phases)
+        return files.Stored(arrays, self.system, phases=phases)
 
     @staticmethod
-    def load(path: str | Path, system: System | None = None) -> "Trajectory":
-        """Read what `save` wrote, with its machine if that is one of cordax; give your own machine
-        as `system` to have names, energies and pictures again. Nothing in the file is executed."""
-        arrays, saved, own = files.read(path, with_system=system is None)
-        given = type(system).__name__
-        if system is not None and saved not in (None, given):
-            raise ValueError(f"system: got {given}, but {path} holds a trajectory of {saved}")
-        system = own if system is None else system
-        n_q = arrays["q"].shape[-1]
-        if system is not None and system.n_q != n_q:
-            raise ValueError(
-                f"system: got {system.n_q} coordinates, but {path} holds a trajectory of {n_q}"
-            )
-        read = lambda prefix: {
-            name.removeprefix(prefix): jax.numpy.asarray(x)
-            for name, x in arrays.items()
-            if name.startswith(prefix)
-        }
-        code = np.vectorize(files.RESULT_NAMES.index, otypes=[np.int32])(arrays["result"])
-        events = read("events/")
-        return Trajectory(
-            **{name: jax.numpy.asarray(arrays[name]) for name in files.ARRAYS},
-            outputs=read("outputs/"),
-            warnings=read("warnings/"),
-            result=_code_of(code),
-            system=system,
-            events=Events(**events) if events else None,
-            statistics=read("statistics/"),
-        )
+    def load(path: str | Path, system: System | Sequence[System] | None = None) -> "Trajectory":
+        """Read what `save` wrote, with its machines if these are of cordax; give your own machine
+        as `system`, of a run in phases a list with one for each, to have names, energies and
+        pictures again. Nothing in the file is executed."""
+        found = files.read(path, with_machines=system is None)
+        given = list(system) if isinstance(system, Sequence) else [system]
+        if system is None or not found.phases:
+            given = given * max(1, len(found.phases))
+        wanted = f"one for each of the {len(found.phases)} phases of {path}"
+        one_each = len(given) == max(1, len(found.phases))
+        require(one_each, "system", f"{len(given)} machines", wanted)
+        phases = zip(found.phases, given, strict=False)
+        parts = tuple(_of_file(path, phase, machine) for phase, machine in phases)
+        return _of_file(path, found, given[-1], parts)
 
     def _known_one(self, what: str) -> System:
         """The machine of one run."""
@@ -304,6 +290,36 @@ class Trajectory(eqx.Module):
         if self.system is None:
             raise ValueError(f"{what} needs the machine: load with Trajectory.load(path, system)")
         return self.system
+
+
+def _of_file(path, found: files.Stored, system: System | None, phases=()) -> Trajectory:
+    """A trajectory as it was stored, with a machine of the user where one is given."""
+    arrays, given = found.arrays, type(system).__name__
+    if system is not None and found.machine not in (None, given):
+        raise ValueError(f"system: got {given}, but {path} holds a trajectory of {found.machine}")
+    system = found.system if system is None else system
+    n_q = arrays["q"].shape[-1]  # of several phases, that of the widest
+    if system is not None and system.n_q != n_q and not phases:
+        raise ValueError(
+            f"system: got {system.n_q} coordinates, but {path} holds a trajectory of {n_q}"
+        )
+    read = lambda prefix: {
+        name.removeprefix(prefix): jax.numpy.asarray(x)
+        for name, x in arrays.items()
+        if name.startswith(prefix)
+    }
+    code = np.vectorize(files.RESULT_NAMES.index, otypes=[np.int32])(arrays["result"])
+    events = read("events/")
+    return Trajectory(
+        **{name: jax.numpy.asarray(arrays[name]) for name in files.ARRAYS},
+        outputs=read("outputs/"),
+        warnings=read("warnings/"),
+        result=_code_of(code),
+        system=system,
+        events=Events(**events) if events else None,
+        statistics=read("statistics/"),
+        phases=phases,
+    )
 
 
 def as_columns(quantities: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -26,13 +25,11 @@ def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
         f"{type(run.integrator).__name__} evaluates in every stage",
     )
     run.check(state, t0)
-    adjoint = (
-        diffrax.ForwardMode() if run.adjoint == "forward" else diffrax.RecursiveCheckpointAdjoint()
-    )
     t = t0 + jnp.arange(n_saves + 1) * (run.save_every * dt)
     u = ContinuousInput(run)
     method: Any = run.integrator  # `whole_runs`
-    (q, v), finite, result = method.solve(run.dynamics, t, dt, state, u, adjoint)
+    forward = run.adjoint == "forward"
+    (q, v), finite, ended = method.solve(run.dynamics, t, dt, state, u, forward)
     system = run.dynamics.system
     valid = jax.vmap(lambda t, q, v: jnp.asarray(system.valid(t, q, v)))(t, q, v)
     earlier = status[0] != GOOD
@@ -50,8 +47,7 @@ def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
     trajectory, last, (code, failure) = stored_trajectory(
         run, unprepared, t, states, inputs, None, (), {}, (code, failure)
     )
-    # Where diffrax gave up, states are missing; its reason says more than that they are.
-    ended = RESULTS.promote(result)
+    # Where the method gave up, states are missing; its reason says more than that they are.
     known = (ended == RESULTS.successful) | earlier | (code == Code.RUNAWAY_STATE)
     merged = RESULTS.where(known, trajectory.result, ended)
     trajectory = eqx.tree_at(lambda x: x.result, trajectory, merged)

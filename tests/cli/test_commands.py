@@ -1,4 +1,5 @@
-"""Every command as a process of its own: good input ends with 0, bad with 2 and a sentence."""
+"""Every command: good input ends with 0, bad with 2 and a sentence. In processes of their own; bad
+input in one that is given all of it."""
 
 import json
 import os
@@ -35,6 +36,10 @@ def folder(tmp_path_factory):
     return path
 
 
+def own(folder):
+    return os.environ | OWN | {"XDG_CACHE_HOME": str(folder / "cache")}
+
+
 def cordax(folder, *words, timeout=300):
     """Exit code, output and errors of a command."""
     done = subprocess.run(
@@ -43,7 +48,7 @@ def cordax(folder, *words, timeout=300):
         capture_output=True,
         text=True,
         timeout=timeout,
-        env=os.environ | OWN | {"XDG_CACHE_HOME": str(folder / "cache")},
+        env=own(folder),
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout, done.stderr
@@ -123,8 +128,41 @@ def test_a_paper_is_reproduced(folder):
     assert code == 2 and "exist already" in err
 
 
+#: runs the commands that it is given, and tells how each has ended
+SEVERAL = """
+import contextlib, io, json, sys
+from cordax.cli import main
+
+ends = {}
+for name, words in json.loads(sys.argv[1]).items():
+    said, code = io.StringIO(), 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            code = main(words)
+        except SystemExit as end:
+            code = end.code
+    ends[name] = code, said.getvalue()
+print(json.dumps(ends))
+"""
+
+
+@pytest.fixture(scope="module")
+def ends(folder):
+    words = {name: words for name, (words, _) in BAD.items()}
+    script = [sys.executable, "-c", SEVERAL, json.dumps(words)]
+    done = subprocess.run(script, cwd=folder, capture_output=True, text=True, env=own(folder))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input(name, folder):
+def test_bad_input(name, ends):
+    code, said = ends[name]
+    assert code == 2 and BAD[name][1] in said
+
+
+@pytest.mark.parametrize("name", ["nothing", "run key"])
+def test_bad_input_to_a_process(name, folder):
     words, said = BAD[name]
     code, out, err = cordax(folder, *words)
     assert code == 2 and said in err + out
@@ -136,3 +174,31 @@ def test_help_teaches_by_example(name, capsys):
         main([name, "--help"])
     assert stopped.value.code == 0
     assert f"cordax {name} " in capsys.readouterr().out.partition("usage")[2].partition("\n")[2]
+
+
+def test_interrupted_in_a_word(folder):
+    program = (
+        "import cordax.cli as cli\n"
+        "def stop(words):\n    raise KeyboardInterrupt\n"
+        "cli._main = stop\nraise SystemExit(cli.main())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "cordax: interrupted\n")
+
+
+def test_nobody_reads_on(folder):
+    """As of `cordax list | head -1`: no words, the code of shells."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "cordax", "list"], stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="a folder that nobody can write to")
+def test_a_folder_that_cannot_be_written_is_said_before_anything_is_computed(capsys):
+    for words in (["reproduce", "neck"], ["run", "neck"]):
+        assert main([*words, "--output", "/proc/nowhere"]) == 2
+        assert "where nothing can be written" in capsys.readouterr().err

@@ -36,6 +36,7 @@ def test_a_sweep_writes_a_table_and_goes_on(words, capsys):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (["sweep", "neck"], "at least one --vary"),
         (["sweep", "nek", "--vary", "a=1:2:3"], "the nearest is neck"),
         (["sweep", "neck", "--vary", "tendon.stifness=1:2:3"], "stiffness, damping"),
         (["sweep", "neck", "--vary", "tendon.stiffness=1:2"], "count"),

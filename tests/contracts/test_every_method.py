@@ -40,11 +40,11 @@ PAIRS = {
     "alpha": (Index3(), "generalised_alpha", 2),
     "alpha_once": (Index3(), GeneralisedAlpha(corrections=1), 2),
 }
-# the larger machine where quaternions could go wrong: in each kind of method once
-CASES = [("pendulum", name) for name in PAIRS] + [
-    ("door", name)
-    for name in ("baumgarte", "udwadia", "projected", "zhai", "linearly", "alpha", "alpha_once")
-]
+CASES = [(machine, name) for machine in ("pendulum", "door") for name in PAIRS]
+#: how many times further off the larger machine may be: first-order methods leave a drift to
+#: Baumgarte's stabilisation, and the penalty is fast for the step
+ROOM = {("door", name): 3.0 for name in ("euler", "implicit", "linearly_index_1")}
+ROOM["door", "penalty"] = 30.0
 MACHINES = {"pendulum": SprungPendulum(), "door": Door()}
 
 
@@ -78,10 +78,11 @@ def test_the_motion_is_that_of_one_angle(machine, name, exact):
     end = run(system, name)
     order = PAIRS[name][2]
     off = lambda run: abs(float(system.angle(run.q[-1]) - exact[machine]))
-    assert off(end) < OFF[order]
+    room = ROOM.get((machine, name), 1.0)
+    assert off(end) < room * OFF[order]
     if order < 4:
         assert off(end) / off(run(system, name, halves=2)) > 0.85 * 2**order
-    assert end.violation[-1] < DRIFT[order]
+    assert end.violation[-1] < room * DRIFT[order]
     if machine == "door":
         np.testing.assert_allclose(np.linalg.norm(end.q[-1, :4]), 1.0, rtol=1e-14)
     else:
@@ -94,8 +95,7 @@ def test_the_motion_is_that_of_one_angle(machine, name, exact):
         )
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", ["projected", "linearly"])
+@pytest.mark.parametrize("machine, name", [("door", "projected"), ("pendulum", "linearly")])
 def test_a_wrapper_behaves_like_what_it_wraps(machine, name):
     one, other = (run(m, name) for m in (MACHINES[machine], Wrapped(MACHINES[machine])))
     np.testing.assert_allclose(one.q, other.q, atol=1e-13)
@@ -104,25 +104,22 @@ def test_a_wrapper_behaves_like_what_it_wraps(machine, name):
 
 @pytest.mark.parametrize(
     "machine, name",
-    [
-        ("pendulum", n)
-        for n in ("baumgarte", "udwadia", "weak_penalty", "projected", "linearly", "alpha")
-    ]
-    + [("door", "baumgarte")],
+    [(machine, "weak_penalty" if name == "penalty" else name) for machine, name in CASES],
 )
 def test_gradients_in_both_modes(machine, name):
-    """By a mass and the start, against central differences of the same program."""
+    """By a mass and the start, through a wrapper, against central differences of the same
+    program."""
     system = MACHINES[machine]
 
     def end(z):
         changed = eqx.tree_at(lambda m: m.mass, system, z[0])
         moved = changed.at(*z[1:])
-        return changed.angle(run(changed, name, state0=moved, throw=False).q[-1])
+        return changed.angle(run(Wrapped(changed), name, state0=moved, throw=False).q[-1])
 
     angle = 0.5 if machine == "pendulum" else 0.7
     z = jnp.array([system.mass, angle, -0.3])
-    both = jax.jit(lambda z: (end(z), jax.jacfwd(end)(z), jax.grad(end)(z)))
-    _, forward, reverse = both(z)
+    both = jax.jit(lambda z: (*jax.value_and_grad(end)(z), jax.jacfwd(end)(z)))
+    _, reverse, forward = both(z)
     h = 1e-5
     points = z + h * np.concatenate([np.eye(3), -np.eye(3)])
     values = np.array([both(p)[0] for p in points])

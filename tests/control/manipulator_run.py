@@ -1,7 +1,7 @@
-"""Motions of the tensegrity manipulator, loops closed at every evaluation as in the reference. As a
-script: how far the end effector is from its path in the whole of `man_z20`, every 0.05 s."""
+"""Motions of the tensegrity manipulator, loops closed at every evaluation as in the reference. A
+script, whose programs are optimised as those of users: writes them to the file it is given."""
 
-import json
+import sys
 from pathlib import Path
 
 import cordax
@@ -16,11 +16,13 @@ from cordax.control import Hermite, NearRigidQP
 from cordax.systems import mechanism as parts
 
 EFFECTOR = ("ee", (0.0, 0.0, 0.0))
+#: durations [s] of stored cases; all share one compiled program
+CASES = {"man_z20": 20.0, "man_z5": 5.0, "man_stab": 3.0}
 
 
 def moved(data, case: str, duration: float):
-    """Of a stored case, every 0.05 s: the end effector (k, 3) [m], how far it is from its path, and
-    the independent coordinates (k, 12)."""
+    """Of a stored case, every 0.05 s: the `place` of the end effector (k, 3) [m], how far `off` its
+    path it is, and the independent coordinates `y` (k, 12)."""
     get = lambda name: data[f"{case}/{name}"]
     machine = parts.tensegrity_manipulator(modulus=get("E"), viscosity=get("mu"), friction=get("b"))
     path = Hermite(get("tk"), get("P"), get("Pd"))
@@ -35,10 +37,12 @@ def moved(data, case: str, duration: float):
     )
     place = np.array(run.outputs["end_effector"])
     wanted = np.array(jax.vmap(path.position)(run.t))
-    return place, place - wanted, np.array(run.outputs["coordinates"])
+    y = np.array(run.outputs["coordinates"])
+    return {f"{case}/place": place, f"{case}/off": place - wanted, f"{case}/y": y}
 
 
 if __name__ == "__main__":
     with np.load(Path(__file__).parents[1] / "data" / "tensegrity.npz") as file:
         stored = {name: file[name] for name in file.files}
-    print(json.dumps(moved(stored, "man_z20", 20.0)[1].tolist()))
+    found = [moved(stored, *case) for case in CASES.items()]
+    np.savez(sys.argv[1], **{name: x for run in found for name, x in run.items()})

@@ -50,23 +50,10 @@ def exact():
 
 
 @eqx.filter_jit
-def march(formulation, integrator, start, steps):
-    """State, tension and largest drift after `steps` steps, a traced number, until END."""
-    dynamics, dt = Dynamics(SHAKEN, formulation), END / steps
-    u = lambda t, q, v: jnp.zeros(2)
-
-    def body(i, c):
-        state, carry, worst = c
-        new = integrator.step(dynamics, i * dt, dt, state, u, carry)
-        t = (i + 1.0) * dt
-        state, _ = formulation.project(SHAKEN, t, new.state)
-        drift = jnp.max(jnp.abs(SHAKEN.constraint(t, state.q)))
-        return state, new.carry, jnp.maximum(worst, drift)
-
-    carry = integrator.init(dynamics, jnp.zeros(()), dt, start, u)
-    state, _, drift = jax.lax.fori_loop(0, steps, body, (start, carry, jnp.zeros(())))
+def tension_at_end(formulation, state):
+    dynamics = Dynamics(SHAKEN, formulation)
     multipliers = dynamics.multipliers(jnp.asarray(END), state.q, state.v, jnp.zeros(2))
-    return state, SHAKEN.multiplier_forces(END, state.q, multipliers)[0], drift
+    return SHAKEN.multiplier_forces(END, state.q, multipliers)[0]
 
 
 def errors(formulation, integrator, exact, counts):
@@ -74,9 +61,11 @@ def errors(formulation, integrator, exact, counts):
     start, q, v, tension = exact
     rows = []
     for n in counts:
-        state, found, drift = march(formulation, integrator, start, jnp.asarray(n))
-        off = np.concatenate([state.q - q, state.v - v])
-        rows.append([np.max(np.abs(off)), abs(found - tension), drift])
+        how = {"integrator": integrator, "formulation": formulation}
+        run = simulate(SHAKEN, start, dt=END / n, duration=END, **how)
+        off = np.concatenate([run.q[-1] - q, run.v[-1] - v])
+        found = tension_at_end(formulation, State(run.q[-1], run.v[-1]))
+        rows.append([np.max(np.abs(off)), abs(found - tension), np.max(run.drift())])
     return np.array(rows).T
 
 
@@ -119,10 +108,12 @@ LINEARLY_IMPLICIT = [
 
 @pytest.mark.parametrize("formulation, method, order", LINEARLY_IMPLICIT)
 def test_linearly_implicit_steps_of_the_index_1_form(formulation, method, order, exact):
-    state, _, drift = errors(formulation, method, exact, (256, 512, 1024))
+    # a method of order 1 drifts further in longer steps than a run may
+    counts = (256, 512, 1024) if order == 2 else (2048, 4096, 8192)
+    state, _, drift = errors(formulation, method, exact, counts)
     np.testing.assert_allclose(orders(state), order, atol=0.1)
-    assert state[-1] < (1e-4 if order == 2 else 2e-2)
-    assert drift[-1] < (1e-14 if formulation.projects else 1e-2)
+    assert state[-1] < (1e-4 if order == 2 else 2e-3)
+    assert drift[-1] < (1e-14 if formulation.projects else 1e-3)
 
 
 def test_the_error_of_the_penalty_form_is_that_of_its_factor(exact):
@@ -207,17 +198,9 @@ def test_reverse_derivatives(formulation, integrator):
     @jax.value_and_grad
     def end(x):
         ball = Ball(lengths=x[:1], mass=x[1], damping=0.3)
-        dynamics, dt, u = Dynamics(ball, formulation), 0.02, lambda t, q, v: jnp.zeros(2)
-
-        def step(c, i):
-            new = integrator.step(dynamics, i * dt, dt, *c[:1], u, c[1])
-            return (formulation.project(ball, (i + 1.0) * dt, new.state)[0], new.carry), None
-
-        start = ball.default_state()
-        carry = integrator.init(dynamics, jnp.zeros(()), dt, start, u)
-        (state, _), _ = jax.lax.scan(step, (start, carry), jnp.arange(20.0))
-        last = dynamics.multipliers(jnp.asarray(0.4), state.q, state.v, jnp.zeros(2))
-        return state.q[0] + 0.1 * last[0]
+        how = {"formulation": formulation, "integrator": integrator, "throw": False}
+        run = simulate(ball, dt=0.02, duration=0.4, save_every=20, **how)
+        return run.q[-1, 0] + 0.1 * run.multipliers[-1, 0]
 
     x, h = jnp.array([1.2, 0.8]), 1e-4
     five = lambda d: 8 * (end(x + d)[0] - end(x - d)[0]) - end(x + 2 * d)[0] + end(x - 2 * d)[0]

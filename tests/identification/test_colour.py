@@ -1,10 +1,12 @@
 """Autocovariance of residuals and the covariance it gives to estimates, against plain sums."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordax.identification.colour import colour, score_covariance
+from cordax.identification import colour as colours
 
+colour, score_covariance = jax.jit(colours.colour), jax.jit(colours.score_covariance)
 RNG = np.random.default_rng(5)
 
 

@@ -1,6 +1,7 @@
 """Fits of a forced oscillator, whose answer is known."""
 
 import re
+import warnings
 from contextlib import contextmanager
 
 import equinox as eqx
@@ -243,6 +244,33 @@ def test_what_cannot_be_told_apart_is_named():
         identify(
             machine, Recording(run.t, {"x": jnp.zeros_like(run.t)}), ["mass"], state0=still, **SETUP
         )
+
+
+def test_single_samples_far_from_the_others_are_named(exact):
+    """Two of 201 samples that the sensor got wrong move the estimates by standard errors of all the
+    others; without them they are right."""
+    t, clean = exact[0], noisy(exact).values["x"]
+    spoilt = clean.at[jnp.array([40, 90])].add(0.2)
+    fitting = lambda x: identify(START, Recording(t, {"x": x}), NAMES, control=force, **SETUP)
+    with warned(r"single samples lie far.*x at 0\.8, 1\.8 s.*make them NaN"):
+        found = fitting(spoilt)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = fitting(spoilt.at[jnp.array([40, 90])].set(jnp.nan))
+    moved, errors = found.values - again.values, again.standard_errors
+    assert np.max(np.abs(moved / errors)) > 2.0
+    assert np.all(np.abs(again.values - jnp.array([50.0, 0.8])) < 3.5 * errors)
+    assert "single samples" not in again.summary()
+
+
+def test_a_number_that_goes_towards_zero_is_named():
+    """A motion that grows a little wants less damping than none."""
+    run = cordax.simulate(Oscillator(2.0, 50.0, 0.0), dt=0.02, duration=4.0, integrator="rk4")
+    recording = Recording(run.t, {"x": run["x"] * jnp.exp(0.01 * run.t)})
+    with warned("damping went towards zero.*Set it to zero"):
+        found = identify(START, recording, NAMES, max_steps=30, **SETUP)
+    assert "warning: damping went towards zero" in found.summary()
+    assert float(found["damping"]) < 0.01
 
 
 def test_a_step_that_biases_the_estimates_is_reported(exact):

@@ -1,5 +1,6 @@
 """Finding parameters in a machine, and the coordinates in which they are searched."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,6 +21,15 @@ def test_paths_indices_and_functions_lead_to_the_same_numbers():
     numbers = found.values(found.origin)
     expected = [600.0, 600.0, 200.0, EXPERIMENT.state0.q[3], 0.008]
     assert np.allclose(numbers, expected, rtol=1e-14)
+
+
+def test_places_are_equal_where_names_and_functions_are():
+    """A second fit is then not compiled again."""
+    friction = Parameter("friction", lambda neck: neck.motors.dry_friction)
+    other = Parameter("friction", lambda neck: neck.motors.friction_slope)
+    places = lambda parameter: collect(["state0.q[3]", parameter], EXPERIMENT).places
+    structure = lambda parameter: jax.tree.structure(places(parameter))
+    assert structure(friction) == structure(friction) != structure(other)
 
 
 def test_values_are_written_where_they_were_read():

@@ -1,13 +1,18 @@
 """Any machine from a file: kinds by name, lines in errors, numbers with units, own classes."""
 
+import ast
+import subprocess
+import sys
 import tomllib
 
+import equinox as eqx
 import numpy as np
 import pytest
 
 import cordax
+from cordax import Controller, Integrator, System
 from cordax.io import EXAMPLES, example_path, find_machine, read_machine, starting_file
-from cordax.io.kinds import arguments, kinds, machine_kinds, words
+from cordax.io.kinds import arguments, find_kind, kinds, machine_kinds, own_kinds, words
 from cordax.io.lines import lines_of
 from cordax.io.machine_file import STARTING
 from cordax.systems import Harness, Neck, RopeRobot, SplineRod, mechanism
@@ -51,7 +56,8 @@ def test_what_new_prints_is_the_example_and_more(name, tmp_path):
     system, start = file.experiment.system, file.experiment.start
     assert start.q.shape == (system.n_q,) and np.all(np.isfinite(start.q))
     if system.n_constraints:
-        assert float(np.abs(system.constraint(0.0, start.q)).max()) < 1e-9
+        phi = eqx.filter_jit(lambda system, q: system.constraint(0.0, q))(system, start.q)
+        assert float(np.abs(phi).max()) < 1e-9
     steps = file.experiment.duration / file.experiment.dt
     assert steps == pytest.approx(round(steps))
 
@@ -101,7 +107,8 @@ def test_parts_units_and_inputs_by_name(tmp_path):
     ours = mechanism.Mechanism([arm], elements=[mechanism.JointMotors("arm")])
     q = ours.default_state().q
     np.testing.assert_allclose(experiment.start.q, q)
-    np.testing.assert_allclose(experiment.system.mass_matrix(q), ours.mass_matrix(q))
+    mass = eqx.filter_jit(lambda machine: machine.mass_matrix(q))
+    np.testing.assert_allclose(mass(experiment.system), mass(ours))
     np.testing.assert_array_equal(experiment.inputs, [0.5])
 
 
@@ -176,3 +183,38 @@ def test_kinds_are_those_of_the_library():
     assert words("NearRigidQP") == "near_rigid_qp" and words("RK4") == "rk4"
     ends = arguments(SplineRod)["left"]
     assert set(kinds(ends.bases, "left")) == {"end", "free", "pinned", "clamped", "sliding"}
+
+
+def test_kinds_are_found_where_they_are_looked_for_first():
+    """As everywhere together, without everything being imported."""
+    makers = {make for base in (System, Controller) for make in kinds((base,)).values()}
+    places = {("", (System,)), ("", (Controller,)), ("integrator", (Integrator,))}
+    done: set = set()
+    while makers - done:
+        new, done = makers - done, set(makers)
+        asked = [a for make in new for a in arguments(make).values() if a.bases]
+        places |= {(a.name, a.bases) for a in asked}
+        makers |= {make for a in asked for make in kinds(a.bases, a.name).values()}
+    assert len(places) > 40
+    for place, bases in places:
+        everywhere = kinds(bases, place)
+        for name, make in everywhere.items():
+            assert find_kind(name, bases, place) == (name, make), (name, bases)
+        assert own_kinds(bases, place) == [x for x in everywhere.values() if x in bases]
+
+
+def test_a_file_imports_its_own_machine_only():
+    program = (
+        "import sys; from cordax.io import find_machine; find_machine('neck')\n"
+        "print([x for x in sys.modules if x.startswith('cordax.systems.')])"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    packages = {x.split(".")[2] for x in ast.literal_eval(said.stdout)}
+    assert packages == {"neck"}, said.stderr
+
+
+def test_files_of_windows_are_read(tmp_path):
+    """With the mark that its editors put in front, and their ends of lines."""
+    path = tmp_path / "machine.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + PENDULUM.replace("\n", "\r\n").encode())
+    assert read_machine(path).kind == "mechanism"

@@ -73,14 +73,15 @@ def test_small_solves_call_no_library():
 
 
 def test_singular_matrix_gives_nonfinite_values():
-    assert not np.any(np.isfinite(solve(jnp.zeros((2, 2)), jnp.ones(2))))
+    assert not np.any(np.isfinite(jax.jit(solve)(np.zeros((2, 2)), np.ones(2))))
 
 
 def test_a_pivot_is_never_taken_from_a_row_twice():
     """Two equal rows leave nothing but zeros, whichever of them was taken first."""
-    A = jnp.array([[1.0, 0.02], [1.0, 0.02]])
-    assert not np.any(np.isfinite(solve(A, jnp.ones(2), pivoted=True)))
-    assert not np.any(np.isfinite(linalg.pivoted(A, jnp.eye(2))))
+    A = np.array([[1.0, 0.02], [1.0, 0.02]])
+    both = lambda A: (solve(A, jnp.ones(2), pivoted=True), linalg.pivoted(A, jnp.eye(2)))
+    one, other = jax.jit(both)(A)
+    assert not np.any(np.isfinite(one)) and not np.any(np.isfinite(other))
 
 
 @pytest.mark.parametrize("k", [3, 50])
@@ -88,10 +89,14 @@ def test_products(k):
     rng = np.random.default_rng(3)
     A, B = rng.normal(size=(k, k + 2)), rng.normal(size=(k, 4))
     C, x, y = rng.normal(size=(k + 2, 3)), rng.normal(size=k + 2), rng.normal(size=k)
-    np.testing.assert_allclose(linalg.matvec(A, x), A @ x, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(linalg.vecmat(y, A), A.T @ y, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(linalg.matmul(A, C), A @ C, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(linalg.gram(A, B), A.T @ B, rtol=1e-12, atol=1e-13)
+
+    @jax.jit
+    def products(A, B, C, x, y):
+        return linalg.matvec(A, x), linalg.vecmat(y, A), linalg.matmul(A, C), linalg.gram(A, B)
+
+    exact = A @ x, A.T @ y, A @ C, A.T @ B
+    for found, wanted in zip(products(A, B, C, x, y), exact, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
 
 
 def test_pseudo_inverse_of_a_matrix_without_full_rank():
@@ -99,13 +104,13 @@ def test_pseudo_inverse_of_a_matrix_without_full_rank():
     rng = np.random.default_rng(3)
     left, right = rng.normal(size=(5, 3)), rng.normal(size=(3, 4))
     d_left, d_right = rng.normal(size=(5, 3)), rng.normal(size=(3, 4))
-    of = lambda s: linalg.pseudo_inverse((left + s * d_left) @ (right + s * d_right), 1e-9)
+    of = jax.jit(lambda s: linalg.pseudo_inverse((left + s * d_left) @ (right + s * d_right), 1e-9))
     np.testing.assert_allclose(of(0.0), np.linalg.pinv(left @ right, rcond=1e-9), atol=1e-12)
     h = 1e-5
     slope = (of(h) - of(-h)) / (2 * h)
-    np.testing.assert_allclose(jax.jacfwd(of)(0.0), slope, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(jax.jacrev(of)(0.0), slope, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(of))(0.0), slope, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(jax.jit(jax.jacrev(of))(0.0), slope, rtol=1e-7, atol=1e-8)
     # a tolerance above the smallest singular value lowers the rank
     s = np.linalg.svd(left @ right, compute_uv=False)
-    low = linalg.pseudo_inverse(left @ right, 1.01 * s[2] / s[0])
+    low = jax.jit(linalg.pseudo_inverse)(left @ right, 1.01 * s[2] / s[0])
     assert np.linalg.matrix_rank(low) == 2

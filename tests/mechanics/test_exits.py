@@ -1,5 +1,6 @@
 """Pulleys whose axis is not vertical: a turned frame sees the same lengths."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,28 +19,35 @@ def of(kind, points, axis=None):
     return kind(points, np.array([0.05, 0.08]), axis=axis, **more)
 
 
+@eqx.filter_jit
+def look(exits, ends, rate):
+    t = jnp.zeros(())
+    y, y_rate = exits.start(t, ends, rate)
+    return {
+        "rate": y_rate,
+        "length": exits.length(t, ends, y),
+        "reach": exits.reach(t, ends, y),
+        "pull": jax.grad(lambda b: jnp.sum(exits.length(t, b, y)))(ends),
+        "path": exits.path(t, ends, y, 200),
+    }
+
+
 @pytest.mark.parametrize("turn", TURNS)
 @pytest.mark.parametrize("kind", [PulleyExit, SwivelPulleyExit])
 def test_a_turned_frame_sees_the_same_lengths(kind, turn):
-    R = np.asarray(rotations.exponential_matrix(jnp.asarray(turn)))
-    upright, turned = of(kind, POINTS), of(kind, POINTS @ R.T, axis=R[:, 2])
-    t, rate = jnp.zeros(()), np.array([[0.3, -0.1, 0.2], [0.1, 0.5, -0.4]])
-    y, y_rate = upright.start(t, ENDS, rate)
-    z, z_rate = turned.start(t, ENDS @ R.T, rate @ R.T)
-    found = turned.length(t, ENDS @ R.T, z)
-    np.testing.assert_allclose(found, upright.length(t, ENDS, y), rtol=1e-13)
-    np.testing.assert_allclose(z_rate, y_rate, atol=1e-13)
-    reach = turned.reach(t, ENDS @ R.T, z), upright.reach(t, ENDS, y)
-    np.testing.assert_allclose(*reach, rtol=1e-12)
-    pull = lambda exits, b, y: jax.grad(lambda b: jnp.sum(exits.length(t, b, y)))(jnp.asarray(b))
-    np.testing.assert_allclose(
-        pull(turned, ENDS @ R.T, z), pull(upright, ENDS, y) @ R.T, atol=1e-13
-    )
+    R = np.asarray(jax.jit(rotations.exponential_matrix)(turn))
+    rate = np.array([[0.3, -0.1, 0.2], [0.1, 0.5, -0.4]])
+    upright = look(of(kind, POINTS), ENDS, rate)
+    turned = look(of(kind, POINTS @ R.T, axis=R[:, 2]), ENDS @ R.T, rate @ R.T)
+    np.testing.assert_allclose(turned["length"], upright["length"], rtol=1e-13)
+    np.testing.assert_allclose(turned["rate"], upright["rate"], atol=1e-13)
+    np.testing.assert_allclose(turned["reach"], upright["reach"], rtol=1e-12)
+    np.testing.assert_allclose(turned["pull"], upright["pull"] @ R.T, atol=1e-13)
     # what is drawn is the cable, and turns with the frame
-    drawn = np.asarray(turned.path(t, ENDS @ R.T, z, 200))
-    np.testing.assert_allclose(drawn, upright.path(t, ENDS, y, 200) @ R.T, atol=1e-12)
+    drawn = np.asarray(turned["path"])
+    np.testing.assert_allclose(drawn, upright["path"] @ R.T, atol=1e-12)
     long = np.sum(np.linalg.norm(np.diff(drawn, axis=1), axis=2), axis=1)
-    np.testing.assert_allclose(long, found, rtol=1e-5)
+    np.testing.assert_allclose(long, turned["length"], rtol=1e-5)
 
 
 def test_an_axis_is_a_direction():

@@ -1,5 +1,6 @@
 """Pulleys and drums turn as their cables run: rims move as fast as the cable, without slipping."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,16 +11,15 @@ from cordax.mechanics.wheels import wheels
 from cordax.systems import Neck
 from cordax.systems import mechanism as mech
 
-AXIS = jnp.array([[0.0, 0.0, 1.0], [0.3, -0.2, 0.9], [0.0, 0.0, -1.0]])
+AXIS = np.array([[0.0, 0.0, 1.0], [0.3, -0.2, 0.9], [0.0, 0.0, -1.0]])
 
 
 def rim_velocity(wheels_at, at: float, rim) -> np.ndarray:
     """Velocity (n, d) of the points of the wheels that are at `rim` (n, d) now, with the velocity
     of their centres taken off."""
-    now, rate = jax.jvp(wheels_at, (jnp.asarray(at),), (jnp.ones(()),))
-    arm = rim - now.position
-    local = jnp.einsum("nij,ni->nj", now.rotation, arm)
-    return np.asarray(jnp.einsum("nij,nj->ni", rate.rotation, local))
+    now, rate = jax.jit(lambda at: jax.jvp(wheels_at, (at,), (1.0,)))(at)
+    local = np.einsum("nij,ni->nj", now.rotation, rim - now.position)
+    return np.einsum("nij,nj->ni", rate.rotation, local)
 
 
 def test_a_wheel_is_round_and_rigid():
@@ -36,33 +36,41 @@ def test_a_wheel_is_round_and_rigid():
 def test_pulleys_roll_on_their_cables(kind):
     """Where the cable comes to the pulley, the rim moves along the axis as fast as cable runs out.
     The pulleys do not swivel: the platform's points move in their planes."""
-    d = jnp.array([[2.0, 0.0, 1.0], [-1.0, 1.0, 1.5], [0.0, -2.0, 1.0]])
-    options = {"pulley_inertia": jnp.ones(3)} if kind is SwivelPulleyExit else {}
-    exits = kind(d, jnp.array([0.1, 0.2, 0.15]), axis=AXIS, **options)
-    b = jnp.array([[0.1, 0.2, 0.0], [0.2, -0.1, 0.1], [0.0, 0.1, -0.2]])
-    start, _ = exits.start(0.0, b, jnp.zeros_like(b))
-    axis = AXIS / jnp.linalg.norm(AXIS, axis=1, keepdims=True)
-    across = (b - d) - axis * jnp.sum(axis * (b - d), axis=1, keepdims=True)
-    way = (
-        jnp.array([0.7, -0.4, 0.2])[:, None] * axis + jnp.array([0.3, 0.5, -0.6])[:, None] * across
-    )
+    d = np.array([[2.0, 0.0, 1.0], [-1.0, 1.0, 1.5], [0.0, -2.0, 1.0]])
+    options = {"pulley_inertia": np.ones(3)} if kind is SwivelPulleyExit else {}
+    exits = kind(d, np.array([0.1, 0.2, 0.15]), axis=AXIS, **options)
+    b = np.array([[0.1, 0.2, 0.0], [0.2, -0.1, 0.1], [0.0, 0.1, -0.2]])
+    axis = AXIS / np.linalg.norm(AXIS, axis=1, keepdims=True)
+    across = (b - d) - axis * np.sum(axis * (b - d), axis=1, keepdims=True)
+    way = np.array([[0.7], [-0.4], [0.2]]) * axis + np.array([[0.3], [0.5], [-0.6]]) * across
     moved = lambda s: b + s * way
-    rim = exits.path(0.0, b, start, 12)[:, 0]
+
+    @jax.jit
+    def look():
+        start, _ = exits.start(0.0, jnp.asarray(b), jnp.zeros_like(b))
+        length = lambda s: exits.length(0.0, moved(s), start)
+        return (
+            start,
+            exits.path(0.0, jnp.asarray(b), start, 12)[:, 0],
+            jax.jvp(length, (0.0,), (1.0,))[1],
+        )
+
+    start, rim, length_rate = look()
     found = rim_velocity(lambda s: exits.wheels(0.0, moved(s), start), 0.0, rim)
-    length_rate = jax.jvp(
-        lambda s: exits.length(0.0, moved(s), start), (jnp.zeros(()),), (jnp.ones(()),)
-    )[1]
     np.testing.assert_allclose(found, np.asarray(length_rate)[:, None] * axis, atol=1e-12)
 
 
 def test_drums_of_the_neck_pay_out():
     """At the side where the tendon leaves, the rim moves up as tendon is paid out."""
     neck = Neck.default(3)
-    q = neck.state_at(jnp.array([0.3, -0.2, 0.4]), tension=jnp.full(4, 10.0)).q
-    drums = lambda s: neck.geometry(0.0, q.at[3:].add(s * jnp.array([1.0, 2.0, -1.0, 0.5]))).bodies
-    rim = neck.geometry(0.0, q).lines["tendon"][:, 0]
+    state_at = eqx.filter_jit(
+        lambda neck: neck.state_at(np.array([0.3, -0.2, 0.4]), tension=np.full(4, 10.0))
+    )
+    q, turn = state_at(neck).q, np.array([1.0, 2.0, -1.0, 0.5])
+    drums = lambda s: neck.geometry(0.0, q.at[3:].add(s * turn)).bodies
+    rim = jax.jit(lambda q: neck.geometry(0.0, q).lines["tendon"][:, 0])(q)
     found = rim_velocity(lambda s: drums(s)["drum"], 0.0, rim)
-    speed = np.asarray(neck.motors.travel * jnp.array([1.0, 2.0, -1.0, 0.5]))
+    speed = np.asarray(neck.motors.travel) * turn
     np.testing.assert_allclose(found, np.stack([0 * speed, speed], axis=1), atol=1e-12)
 
 
@@ -83,14 +91,15 @@ def test_pulleys_of_mechanisms_roll_on_their_cables(clockwise):
     ]
     machine = mech.Mechanism(bodies, [cable])
     names = machine.coordinate_names
-    q = jnp.zeros(2).at[names.index("weight")].set(0.5)
+    q = jnp.asarray([0.5 * (name == "weight") for name in names])
     # the weight sinks by s and the drum pays out what that takes
     moved = lambda s: q.at[names.index("weight")].add(-s).at[names.index("drum")].add(s / 0.2)
     wheel = lambda s: machine.geometry(0.0, moved(s)).bodies["pulley"]
     # where the cable leaves each wheel: the drum first, then the pulley, straight down
-    line = machine.geometry(0.0, q).lines["cable"][0]
-    leaves = jnp.stack([line[8], line[17]])
-    drum_way = (line[9] - line[8]) / jnp.linalg.norm(line[9] - line[8])
+    now = jax.jit(lambda q: machine.geometry(0.0, q))(q)
+    line = np.asarray(now.lines["cable"][0])
+    leaves = np.stack([line[8], line[17]])
+    drum_way = (line[9] - line[8]) / np.linalg.norm(line[9] - line[8])
     found = rim_velocity(wheel, 0.0, leaves)
     np.testing.assert_allclose(found, np.stack([drum_way, [0.0, 0.0, -1.0]]), atol=1e-9)
-    assert float(machine.geometry(0.0, q).bodies["pulley"].position[1, 2]) == 2.0
+    assert float(now.bodies["pulley"].position[1, 2]) == 2.0

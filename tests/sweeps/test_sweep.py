@@ -47,6 +47,7 @@ def test_the_worst_come_first(whole):
     assert [row["row"] for row in worst] == order[:2].tolist()
     assert worst[0]["stiffness"] == TABLE["stiffness"][order[0]]
     assert "6 variants: 6 finished, 0 of them failed" in whole.summary()
+    assert "stiffness [N/m]" in whole.summary() and "final x [m]" in whole.summary()
     table = whole.to_pandas()
     assert list(table.columns[:4]) == ["stiffness", "mass", "largest x", "final x"]
 
@@ -85,6 +86,7 @@ def test_a_killed_sweep_goes_on(whole, tmp_path, monkeypatch):
     found = cordax.sweep(BASE, TABLE, MEASURES, **options)
     assert again == [1]  # the first one was not computed twice
     loaded = Sweep.load(tmp_path, BASE)
+    assert loaded.units == found.units and loaded.units["largest x"] == "m"
     for one in (found, loaded):
         for name in whole.measures:
             np.testing.assert_array_equal(one.measures[name], whole.measures[name])
@@ -160,6 +162,7 @@ def test_tables():
         ({"vary": {"mass": ["heavy"]}}, "mass"),
         ({"vary": {}}, "vary"),
         ({"measures": ["biggest x"]}, "biggest"),
+        ({"measures": ["largest y"]}, "measure: got 'y', expected names of the machine: x"),
         ({"measures": ["largest"]}, "KIND NAME"),
         ({"measures": []}, "something to keep"),
         ({"shard": 0}, "shard"),

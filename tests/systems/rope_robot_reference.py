@@ -5,12 +5,13 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cordax import Index3, State, simulate
-from cordax.control import Quintic
+from cordax.control import InputPath, Quintic
 from cordax.systems import Platform, RopeRobot
 
 
@@ -48,16 +49,22 @@ def robot_of(case: str, **changes) -> RopeRobot:
 
 
 def inputs_of(case: str):
-    """Inputs as a function of time, or None."""
+    """Inputs as a function of time."""
     s = fields(case)
     if s.mode != 1:
         return lambda t: jnp.zeros(robot_of(case).n_u)
     return pulses(np.zeros(3), s.pul).position
 
 
-def textbook(robot: RopeRobot, t, q, v):
-    """M, and what weight, elasticity with damping, and inertia add to f: from positions of rods and
-    their angles, differentiated as they stand."""
+def control_of(case: str) -> InputPath | None:
+    """The same as numbers, not as a function: runs of one machine share what is compiled."""
+    s = fields(case)
+    return InputPath(pulses(np.zeros(3), s.pul)) if s.mode == 1 else None
+
+
+@eqx.filter_jit
+def _by_positions(robot: RopeRobot, q, v):
+    """M, and what weight and inertia add to f."""
     s, m = robot.count, robot.n_ropes
     l0 = jnp.broadcast_to(robot.length, (m,)) / s
     mass = 0.5 * robot.line_density * l0
@@ -88,6 +95,15 @@ def textbook(robot: RopeRobot, t, q, v):
     A = jax.jacfwd(weighted)(q)
     rate = lambda q: jax.jvp(weighted, (q,), (v,))[1]
     bias = jax.jvp(rate, (q,), (v,))[1]
+    return A.T @ A, -jax.grad(weight)(q), -A.T @ bias
+
+
+def textbook(robot: RopeRobot, t, q, v):
+    """M, and what weight, elasticity with damping, and inertia add to f: from positions of rods and
+    their angles, differentiated as they stand."""
+    M, weight, inertia = _by_positions(robot, jnp.asarray(q), jnp.asarray(v))
+    s, m = robot.count, robot.n_ropes
+    l0 = np.broadcast_to(robot.length, (m,)) / s
     elastic = np.zeros(len(q))
     x, y = np.asarray(q), np.asarray(v)
     numbers = (robot.EA, robot.EI, robot.axial_time, robot.bending_time)
@@ -100,7 +116,7 @@ def textbook(robot: RopeRobot, t, q, v):
         elastic[at][::2] = -c * (D + tau_a[j] * dD)
         mu = k * np.diff(np.append(angle0[j], phi)) + tau_b[j] * k * np.diff(np.append(0.0, dphi))
         elastic[at][1::2] = np.append(mu[1:], 0.0) - mu
-    return A.T @ A, -jax.grad(weight)(q), elastic, -A.T @ bias
+    return M, weight, elastic, inertia
 
 
 def relative(a, b) -> float:
@@ -112,14 +128,13 @@ def relative(a, b) -> float:
 def run(case: str, dt: float, *, until=None, formulation=None, **options):
     """`simulate` a case from its stored start, storing the instants of the reference."""
     s = fields(case)
-    inputs = inputs_of(case)
     return simulate(
         robot_of(case),
         State(s.q0, s.v0),
         dt=dt,
         duration=float(s.t[-1]) if until is None else until,
         save_every=round((s.t[1] - s.t[0]) / dt),
-        control=lambda t, state: inputs(t),
+        control=control_of(case),
         formulation=Index3() if formulation is None else formulation,
         **options,
     )

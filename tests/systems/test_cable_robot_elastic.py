@@ -36,10 +36,14 @@ def test_the_power_of_winches_and_moving_exits_goes_into_the_energy():
     machine = robot(PointExit(apart), ProgrammedLengths(wind))
     run = simulate(machine, dt=1e-3, duration=1.2)
     t = np.asarray(run.t)
-    speed = np.asarray(jax.vmap(lambda t: wind(t)[1])(run.t))
-    place = np.asarray(jax.vmap(apart.position)(run.t))
-    drift = np.asarray(jax.vmap(lambda t: apart(t)[1])(run.t))
-    ends = np.asarray(jax.vmap(lambda t, q: machine.geometry(t, q).points["joint"])(run.t, run.q))
+
+    @jax.jit
+    @jax.vmap
+    def look(t, q):
+        joints = machine.geometry(t, q).points["joint"]
+        return wind(t)[1], apart.position(t), apart(t)[1], joints
+
+    speed, place, drift, ends = (np.asarray(x) for x in look(run.t, run.q))
     along = ends - place
     along /= np.linalg.norm(along, axis=2, keepdims=True)
     power = np.sum(np.asarray(run["tension"]) * (-np.sum(along * drift, axis=2) - speed), axis=1)
@@ -59,15 +63,20 @@ def test_carriages_on_springs_keep_the_energy():
 
 def test_cables_on_winches_start_under_the_static_tension():
     machine = robot(PointExit(POINTS), Winches(LENGTHS, 0.05, 0.01))
-    state, static = machine.default_state(), machine.static_tensions()
-    u = jnp.concatenate([-0.05 * static, jnp.zeros(6)])
-    found = machine.outputs(jnp.zeros(()), state.q, state.v, u, jnp.zeros(0))["tension"]
+    state, static = machine.default_state(), np.asarray(machine.static_tensions())
+    u = np.concatenate([-0.05 * static, np.zeros(6)])
+
+    @jax.jit
+    def look(q, v):
+        tension = machine.outputs(jnp.zeros(()), q, v, u, jnp.zeros(0))["tension"]
+        return tension, machine.force(jnp.zeros(()), q, v, u)[12:]
+
+    found, own = look(state.q, state.v)
     np.testing.assert_allclose(found, static, rtol=1e-9)
     # four cables hold three forces; what they cannot balance is a small moment
-    own = machine.force(jnp.zeros(()), state.q, state.v, u)[12:]
     np.testing.assert_allclose(own, 0.0, atol=1e-9)
     tight = machine.state_at(tension=static + 30.0)
-    found = machine.outputs(jnp.zeros(()), tight.q, tight.v, u, jnp.zeros(0))["tension"]
+    found, _ = look(tight.q, tight.v)
     np.testing.assert_allclose(found, static + 30.0, rtol=1e-9)
 
 

@@ -97,7 +97,7 @@ def test_damping_takes_what_grippers_and_nodes_do_to_strains(bent):
 
     @eqx.filter_jit
     def damping(rod, rates):
-        bending, axial = rod._joints(t).bending, rod.spacing * rod.EA
+        bending, axial = rod._joints(rod._held(t)).bending, rod.spacing * rod.EA
         _, back = jax.vjp(lambda q: rod.strains(t, q), q)
         resists = rod.bending_time * bending * rates[0], rod.axial_time * axial * rates[1]
         return back(resists)[0], rod.drag * rod.spacing * v.at[3 * (N - 1) :].set(0.0)
@@ -184,10 +184,45 @@ def test_contract(bent):
     cordax.check_machine(bent[0])
 
 
+def test_derivatives_in_both_modes():
+    """Of where nodes are after some steps in moving grippers, from the balanced rest shape on and
+    with strands that slip, by every number, against central differences."""
+    s = np.linspace(0.0, 1.0, 4)
+    nodes = np.stack([0.6 * s, 0.1 * np.sin(3 * s), -0.3 * np.sin(np.pi * s)], axis=1)
+    moved = lambda start, by: Quintic(jnp.array(start), jnp.array([by]), [[0.0, 0.1]])
+    left = Gripper(
+        moved(nodes[0], [0.02, 0.04, 0.02]),
+        moved([0.6, 0.2, -0.9], [0.2, 0.1, 0.3]),
+        moved([0.0, 1.0, 0.0], [0.5, 0.0, 0.4]),
+    )
+    right = Gripper(nodes[-1], [0.6, -0.2, 0.9], [0.1, 1.0, 0.0])
+    names = "EI GJ bending_time axial_time drag length stick slip".split()
+    sizes = dict(zip(names, (0.1, 0.05, 0.05, 0.01, 0.2, 0.9, 1.5, 0.05), strict=True))
+    weights = jnp.arange(3.0 * len(s)).reshape(-1, 3) % 5.0
+
+    def end(p):
+        rod = DiscreteRod(nodes, left, right, **{n: sizes[n] * p[i] for i, n in enumerate(names)})
+        rest = rod.balanced_rest(jnp.zeros((len(s), 3)), curvature=p[-1])
+        rod = dataclasses.replace(rod, rest_curvature=rest)
+        run = cordax.simulate(rod, control=StrandSlip(rod), dt=5e-3, duration=0.05, save_every=10)
+        return jnp.sum(run["nodes"][-1] * weights)
+
+    ones, h = jnp.ones(len(names) + 1), 1e-4
+    both = jax.jit(lambda p: (end(p), jax.jacfwd(end)(p)))
+    slopes = np.array(both(ones)[1])
+    ahead, behind = (np.array([both(ones + e)[0] for e in h * s * jnp.eye(9)]) for s in (1, -1))
+    least = 1e-6 * np.abs(slopes).max()
+    np.testing.assert_allclose(slopes, (ahead - behind) / (2 * h), rtol=1e-5, atol=least)
+    reverse = np.array(jax.jit(jax.grad(end))(ones))
+    np.testing.assert_allclose(reverse, slopes, rtol=1e-8, atol=1e-8 * np.abs(slopes).max())
+    for name, slope in zip([*names, "curvature"], slopes, strict=True):
+        assert abs(slope) > 10 * least, name
+
+
 # --- strands that slip
 def sticky(stick=1.5, slip=2.0):
-    rod = straight(4, EI=0.2, stick=stick, gravity=0.0)
-    return rod, StrandSlip(rod, slip)
+    rod = straight(4, EI=0.2, stick=stick, slip=slip, gravity=0.0)
+    return rod, StrandSlip(rod)
 
 
 @eqx.filter_jit
@@ -220,25 +255,86 @@ def test_nothing_slips_below_the_limit_and_all_beyond_it():
     assert np.abs(memory).max() > 0.1  # straight again, friction would bend it
 
 
-def test_friction_is_a_spring_about_what_has_slipped():
-    """Moments of a rod that sticks are those of one without friction, and of another, stick times
-    as stiff, whose rest curvature is what has slipped; the linearisation is their derivative."""
+@pytest.fixture(scope="module")
+def rubbed():
+    """A rod that sticks, a state of it in motion, and what has slipped at random."""
     rng = np.random.default_rng(2)
-    rod, _ = sticky(stick=1.5)
+    rod, _ = sticky(stick=1.5, slip=1e3)
     rod = dataclasses.replace(rod, bending_time=jnp.asarray(0.05), GJ=jnp.asarray(0.1))
-    t, u = jnp.zeros(()), jnp.asarray(rng.normal(size=rod.n_u))
+    u = jnp.asarray(rng.normal(size=rod.n_u))
     q = rod.default_state().q + 0.03 * rng.normal(size=rod.n_q)
-    v = jnp.asarray(rng.normal(size=rod.n_q))
-    plain = dataclasses.replace(rod, stick=None)
+    return rod, jnp.zeros(()), q, jnp.asarray(rng.normal(size=rod.n_q)), u
+
+
+def test_friction_is_a_spring_about_what_has_slipped(rubbed):
+    """Where nothing slips, moments are those of a rod without friction, and of another, stick times
+    as stiff, whose rest curvature is what has slipped."""
+    rod, t, q, v, u = rubbed
+    plain = dataclasses.replace(rod, stick=None, slip=None)
     other = straight(4, EI=0.3, GJ=1e-9, EA=1e-9, gravity=0.0, rest_curvature=u.reshape(2, -1).T)
     both = force(plain, t, q, v) + force(other, t, q, v)
     found = rubbing(rod, t, q, v, u)
     np.testing.assert_allclose(found, both, atol=1e-6 * float(jnp.abs(found).max()))
-    by_state = eqx.filter_jit(jax.jacfwd(lambda q, v: rod.force(t, q, v, u), argnums=(0, 1)))
-    K, D = by_state(q, v)
-    motion = eqx.filter_jit(lambda q, v: rod.linearise(t, q, v, u).matrices())(q, v)
+
+
+def test_linearised_friction(rubbed):
+    """It is the derivative of forces, where some joints slip and others do not, by state and by
+    what has slipped."""
+    rod, t, q, v, u = rubbed
+    rod = dataclasses.replace(rod, slip=jnp.asarray(1.5))
+    beyond = np.linalg.norm(strains(rod, t, q)[0][:2] - u.reshape(2, -1), axis=0)
+    assert beyond.min() < 1.5 < beyond.max()
+
+    @eqx.filter_jit
+    def look(rod):
+        derivatives = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, u)
+        return derivatives, rod.linearise(t, q, v, u).matrices()
+
+    (K, D), motion = look(rod)
     np.testing.assert_allclose(motion[1], K, atol=1e-12 * float(jnp.abs(K).max()))
     np.testing.assert_allclose(motion[2], D, atol=1e-12 * float(jnp.abs(D).max()))
+    ahead, behind = (rubbing(rod, t, q + 1e-6 * e, v, u) for e in (v, -v))
+    np.testing.assert_allclose(
+        (ahead - behind) / 2e-6, K @ v, atol=1e-6 * float(jnp.abs(K @ v).max())
+    )
+
+
+def test_steps_know_what_slips_within_them(rubbed):
+    """Counted before a step or after it, slipped curvature leaves the same forces: nothing acts a
+    step late."""
+    rod, t, q, v, u = rubbed
+    rod = dataclasses.replace(rod, slip=jnp.asarray(0.5))
+    state = cordax.State(q, v)
+    counted, _ = eqx.filter_jit(StrandSlip(rod))(t, state, u.reshape(2, -1))
+    assert np.abs(counted - u).max() > 0.1
+    before, after = rubbing(rod, t, q, v, u), rubbing(rod, t, q, v, counted)
+    np.testing.assert_allclose(after, before, atol=1e-10 * float(jnp.abs(before).max()))
+
+
+def test_what_slips_takes_the_energy():
+    """A bent rod that springs back in still grippers: kinetic, potential and stuck energy fall by
+    friction moments times slipped curvature, which is never negative."""
+    rod, _ = sticky(stick=1.5, slip=0.3)
+    rod = dataclasses.replace(rod, EA=jnp.asarray(200.0))
+    run = cordax.simulate(
+        rod,
+        bent_by(rod, 0.15),
+        control=StrandSlip(rod),
+        dt=1e-3,
+        duration=0.3,
+        integrator=cordax.GeneralisedAlpha(1.0, tolerance=1e-10),
+    )
+    whole = np.asarray(run.energy()["total"] + run["stuck_energy"])
+    bent = np.asarray(jax.vmap(lambda t, q: strains(rod, t, q)[0][:2])(run.t, run.q))
+    slipped = np.asarray(run.u).reshape(len(bent), 2, -1)
+    moments = 1.5 * 0.2 * np.asarray(rod.shares) * (bent - slipped)
+    change = np.diff(slipped, axis=0)
+    late = np.sum(moments[1:] * change, axis=(1, 2))
+    assert late.min() > -1e-12
+    taken = np.cumsum(np.sum(0.5 * (moments[1:] + moments[:-1]) * change, axis=(1, 2)))
+    assert taken[-1] > 0.3 * whole[0]
+    # to second order in the step
+    np.testing.assert_allclose(whole[1:] + taken, whole[0], atol=2e-3 * whole[0])
 
 
 def test_rest_is_what_is_expected_where_nothing_speaks_against_it():
@@ -264,6 +360,10 @@ def test_rest_is_what_is_expected_where_nothing_speaks_against_it():
 
 def test_strands_of_a_rod_without_friction():
     with pytest.raises(ValueError, match="stick"):
-        StrandSlip(straight(4), 1.0)
-    with pytest.raises(ValueError, match="curvature"):
-        StrandSlip(sticky()[0], -1.0)
+        StrandSlip(straight(4))
+    with pytest.raises(ValueError, match="slip"):
+        straight(4, stick=1.0)
+    with pytest.raises(ValueError, match="stick"):
+        straight(4, slip=1.0)
+    with pytest.raises(ValueError, match="slip"):
+        sticky(slip=-1.0)

@@ -225,8 +225,8 @@ def test_springs_friction_and_limits():
         ],
         gravity=(0, 0, 0),
     )  # fmt: skip
-    q, v, u = jnp.array([0.4, 0.3]), jnp.array([0.0, 0.6]), jnp.array([1.5])
-    f = machine.force(0.0, q, v, u) + machine.bias(q, v)
+    at = np.array([0.4, 0.3]), np.array([0.0, 0.6]), np.array([1.5])
+    f = jax.jit(lambda q, v, u: machine.force(0.0, q, v, u) + machine.bias(q, v))(*at)
     a = -3.0 * 0.3 + 0.7 - 100.0 * 1e-3 * np.log(2.0)
     b = -5.0 * 0.2 - 0.4 * 0.6 - 2.0 * np.tanh(1.2) + 1.5
     np.testing.assert_allclose(f, [a, b], rtol=1e-12)

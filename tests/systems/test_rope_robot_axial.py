@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rope_robot_reference import errors, fields, inputs_of, robot_of
+from rope_robot_reference import control_of, errors, fields, robot_of
 
 from cordax import Baumgarte, State, simulate
 from cordax.mechanics.constraints import Stabilisation
@@ -45,7 +45,7 @@ def test_accelerations_are_those_of_the_dense_reduction(case):
 @pytest.fixture(scope="module")
 def slack():
     """Six segments until they are slack, and derivatives of where the platform is then."""
-    robot, s, inputs = robot_of("paper2_s6"), fields("paper2_s6"), inputs_of("paper2_s6")
+    robot, s, control = robot_of("paper2_s6"), fields("paper2_s6"), control_of("paper2_s6")
     start = AxialRopes(robot).project(State(s.q0, s.v0))
 
     def run(scale, duration=5.0):
@@ -57,7 +57,7 @@ def slack():
             duration=duration,
             save_every=50,
             formulation=Baumgarte(20.0, 20.0),
-            control=lambda t, state: inputs(t),
+            control=control,
             throw=False,
         )
 
@@ -75,7 +75,7 @@ def test_moves_like_the_whole(slack):
 
 def test_the_paper_s_case():
     """Two ropes of 20 segments for 15 s, through slack and snap, by explicit steps."""
-    robot, s, inputs = robot_of("paper2"), fields("paper2"), inputs_of("paper2")
+    robot, s = robot_of("paper2"), fields("paper2")
     model = AxialRopes(robot)
     run = simulate(
         model,
@@ -84,7 +84,7 @@ def test_the_paper_s_case():
         duration=15.0,
         save_every=60,
         formulation=Baumgarte(20.0, 20.0),
-        control=lambda t, state: inputs(t),
+        control=control_of("paper2"),
     )
     found = errors("paper2", type("Run", (), {"q": jax.vmap(model._whole)(run.q)}))
     assert found.space_time < 0.006

@@ -109,13 +109,15 @@ def winched():
         return end.q[-5:], seen
 
     @jax.jit
-    def both(p, weights, *given):
-        """Values, the derivative of their weighted sum backwards, one direction of all forwards,
-        tensions and bends."""
+    def both(p, *given):
+        """All derivatives backwards (5, 8), one direction of them forwards (5,), tensions and
+        bends."""
         found = lambda p: after(p, *given)
-        value, pull, seen = jax.vjp(found, p, has_aux=True)
+        _, pull, seen = jax.vjp(found, p, has_aux=True)
         forward = jax.jvp(lambda p: found(p)[0], (p,), (AHEAD,))[1]
-        return value, pull(weights)[0], forward, seen
+        return jax.vmap(pull)(jnp.eye(5))[0], forward, seen
+
+    values = jax.jit(lambda *given: after(*given)[0])
 
     machine = WinchedRopes(ropes, drive, reserve=5.0)
     rest = machine.rest()
@@ -132,7 +134,7 @@ def winched():
         "slack": (lifted, 50.0 * constant, jnp.array([-0.03, -0.03])),
         "taut, slack, taut": (rest, pulse, holding),
     }
-    return both, starts
+    return values, both, starts
 
 
 AHEAD = np.linspace(0.5, 1.5, 8)
@@ -141,9 +143,9 @@ AHEAD = np.linspace(0.5, 1.5, 8)
 @pytest.mark.parametrize("phase", ["taut", "slack", "taut, slack, taut"])
 def test_winches(phase):
     """By torques of both drums, and all numbers of ropes and platform, over 0.8 s."""
-    both, starts = winched()
+    values, both, starts = winched()
     p, step, given = np.ones(8), 2e-3, starts[phase]
-    _, _, forward, (tension, bends) = both(p, np.zeros(5), *given)
+    backward, forward, (tension, bends) = (jax.tree.map(np.asarray, x) for x in both(p, *given))
     most, bend = np.max(tension, axis=1), np.min(np.abs(bends), axis=(1, 2))
     if phase == "taut":
         assert np.all(np.asarray(tension) > 5.0)
@@ -153,12 +155,11 @@ def test_winches(phase):
         free = np.flatnonzero(most < 1.0)
         assert np.all(tension[0] > 20.0) and len(free) > 100 and free[0] > 100
         assert np.max(tension[free[-1] :]) > 30.0
-    backward = np.stack([both(p, row, *given)[1] for row in np.eye(5)])
     size = np.abs(backward).max(axis=0)
     assert size[:2].min() > 1e-3
     np.testing.assert_allclose(forward, backward @ AHEAD, atol=1e-8 * size.max())
     for i in range(len(p)):
-        at = lambda k, i=i: np.asarray(both(p + k * step * np.eye(8)[i], np.zeros(5), *given)[0])
+        at = lambda k, i=i: np.asarray(values(p + k * step * np.eye(8)[i], *given))
         central = (8.0 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12.0 * step)
         np.testing.assert_allclose(backward[:, i], central, atol=1e-6 * size[i] + 2e-10)
 

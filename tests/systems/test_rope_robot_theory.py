@@ -53,6 +53,9 @@ TIP_Y = [
 ]
 
 
+nodes = eqx.filter_jit(lambda robot, q: robot.nodes(q))
+
+
 @cache
 def catenaries(count):
     """Nodes (4, count + 1, 2) and pulls on the ends (4, 2)."""
@@ -73,7 +76,7 @@ def catenaries(count):
         lambda r, s: r.constrained_acceleration(jnp.zeros(()), s.q, s.v, jnp.zeros(0), none)
     )(robot, state)
     assert np.abs(pull[0]).max() < 1e-4, "accelerations at rest, stiffest rope included"
-    return np.asarray(robot.nodes(state.q)), np.asarray(pull[1]).reshape(4, 2)
+    return np.asarray(nodes(robot, state.q)), np.asarray(pull[1]).reshape(4, 2)
 
 
 def elastic_catenary(span, height, length, weight, EA, s):
@@ -130,7 +133,7 @@ def cantilevers(count):
     u = np.zeros((10, 2))
     u[8:, 1] = -1e-5
     state = robot.rest(u.reshape(-1))
-    tips = np.asarray(robot.nodes(state.q))[:, -1]
+    tips = np.asarray(nodes(robot, state.q))[:, -1]
     return tips[:8], tips[8:, 1] / (-1e-5 / 3.0)
 
 

@@ -28,15 +28,6 @@ def test_one_rope(case, steps):
     compare(case, run(case, 2.5e-2 / steps, until=0.5, **options))
 
 
-@pytest.mark.parametrize(("case", "steps"), [("hang1", 3000), ("moved1", 7500)])
-def test_one_rope_to_the_end(case, steps):
-    """The same for all of the stored 4 s."""
-    gains = Minimal() if case == "hang1" else Baumgarte(20.0, 20.0)
-    trajectory = run(case, 2.5e-2 / steps, formulation=gains, integrator="rk4")
-    compare(case, trajectory)
-    assert float(trajectory.violation.max(initial=0.0)) < 1e-6
-
-
 @pytest.fixture(scope="module")
 def taut_slack_taut():
     """The robot of six segments for 8 s, through slack and snap."""

@@ -37,7 +37,7 @@ def test_power_of_a_gripper():
     the velocities of what the gripper holds, the energy is another one."""
     run = simulate(ROD, dt=2e-4, duration=0.12, save_every=5, integrator="rk4")
     dP, ddP, F = (np.asarray(x) for x in along(ROD, run.t, run.q, run.v))
-    density = np.asarray(ROD._densities() * ROD.span)
+    density = np.asarray(ROD.densities() * ROD.span)
     reaction = np.einsum("c,ij,kcj->kci", density, np.asarray(gram(6)), ddP) - F
     held = ROD.layout.mask == 0.0
     assert np.abs(reaction[:, ~held]).max() < 1e-9 * np.abs(F).max()  # the rod's equations

@@ -1,7 +1,5 @@
 """The rod in time: steps of six methods, trajectories, orders, limits, energy, symmetry."""
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -58,21 +56,6 @@ def test_trajectories(case, dt, limit):
         assert np.abs(found[:, :, 2] - found[:, ::-1, 2]).max() < 1e-9
 
 
-@eqx.filter_jit
-def march(rod, integrator, dt, n):
-    """The state after `n` steps of the rod released at rest: `n` is traced, one compilation."""
-    dynamics = cordax.Dynamics(rod, cordax.Minimal())
-    still = lambda t, q, v: jnp.zeros(3)
-    state = rod.default_state()
-
-    def step(i, c):
-        new = integrator.step(dynamics, i * dt, dt, c[0], still, c[1])
-        return new.state, new.carry
-
-    start = (state, integrator.init(dynamics, 0.0 * dt, dt, state, still))
-    return jax.lax.fori_loop(0, n, step, start)[0]
-
-
 @pytest.mark.parametrize(
     ("name", "order", "within", "at_1_ms"),
     [
@@ -85,12 +68,10 @@ def march(rod, integrator, dt, n):
 def test_order_on_the_rod(name, order, within, at_1_ms):
     rod, _ = rod_of("pe_gravity")
     wanted = DATA["pe_gravity/q"][10][:, :3]
-    method = cordax.integrators.BY_NAME[name]()
     errors = []
     for n in (1000, 2000, 4000):
-        state = march(rod, method, 1.0 / n, n)
-        P = np.asarray(rod.control(jnp.zeros(()), state.q))
-        errors.append(np.abs(P[:3].T - wanted).max())
+        run = simulate(rod, dt=1.0 / n, duration=1.0, integrator=name, save_every=n)
+        errors.append(np.abs(run["control"][-1][:, :3] - wanted).max())
     assert errors[0] == pytest.approx(at_1_ms, rel=0.05)
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=within)
     if errors[2] > 1e-9:  # the data end there

@@ -107,21 +107,27 @@ def test_linearisation_by_spans(options):
     q = rod.default_state().q + 0.02 * rng.standard_normal(rod.n_q)
     v, u = 0.1 * rng.standard_normal(rod.n_q), 0.1 * rng.random(rod.n_u)
     at = (jnp.zeros(()), q, jnp.asarray(v), jnp.asarray(u))
-    linear = eqx.filter_jit(rod.linearise)(*at)
-    M, K, D = linear.matrices()
-    expected = eqx.filter_jit(cordax.System.linearise)(rod, *at)
+    h, h2 = 1e-3, 4e-6
+    x, y = rng.standard_normal((2, rod.n_q))
+
+    @eqx.filter_jit
+    def look(rod):
+        linear = rod.linearise(*at)
+        solve = linear.implicit_solver(h, h2)
+        transposed = jax.grad(lambda x: jnp.dot(y, solve(x)))(x)
+        applied = linear.stiffness(x), linear.inertia(x), solve(x), transposed
+        return linear, linear.matrices(), applied, cordax.System.linearise(rod, *at)
+
+    linear, (M, K, D), (stiffness, inertia, solved, transposed), expected = look(rod)
     close(linear.f, expected.f, 1e-12)
     close(K, expected.K, 1e-12)
     close(D, expected.D, 1e-12) if options is LOADED else np.testing.assert_array_equal(D, 0.0)
     np.testing.assert_allclose(M, expected.M, rtol=1e-13, atol=1e-20)
-    x, y = jnp.asarray(rng.standard_normal((2, rod.n_q)))
-    close(linear.stiffness(x), np.asarray(K) @ x, 1e-12)
-    close(linear.inertia(x), np.asarray(M) @ x, 1e-12)
-    h, h2 = 1e-3, 4e-6
+    close(stiffness, np.asarray(K) @ x, 1e-12)
+    close(inertia, np.asarray(M) @ x, 1e-12)
     A = np.asarray(M) - h * np.asarray(D) - h2 * np.asarray(K)
-    solve = linear.implicit_solver(h, h2)
-    close(solve(x), np.linalg.solve(A, x), 1e-9)
-    close(jax.grad(lambda x: jnp.dot(y, solve(x)))(x), np.linalg.solve(A.T, y), 1e-9)
+    close(solved, np.linalg.solve(A, x), 1e-9)
+    close(transposed, np.linalg.solve(A.T, y), 1e-9)
 
 
 def test_mass_solve():

@@ -29,6 +29,14 @@ def linearised(rod):
     return linear.matrices()[1], linear.f
 
 
+@eqx.filter_jit
+def shown(rod, q, u=None):
+    """Control points and outputs at rest."""
+    t, v = jnp.zeros(()), jnp.zeros(rod.n_v)
+    u = jnp.zeros(rod.n_u) if u is None else u
+    return rod.control(t, q), rod.outputs(t, q, v, u, None)
+
+
 def stiffness_at_rest(rod):
     """Stiffness (n, n) and load (n,) of the straight rod."""
     K, f = linearised(rod)
@@ -42,9 +50,7 @@ def test_small_sag_under_its_own_weight(slope, factor):
     rod = SplineRod(left=End.pinned() if not slope else ends, right=ends, control_points=9)
     K, f = stiffness_at_rest(rod)
     shift = np.linalg.lstsq(K, f, rcond=None)[0]
-    P = np.asarray(rod.control(jnp.zeros(()), rod.default_state().q + shift))
-    q = rod.layout.split(jnp.asarray(P))
-    middle = float(rod.outputs(jnp.zeros(()), q, None, None, None)["centre"][2])
+    middle = float(shown(rod, rod.default_state().q + shift)[1]["centre"][2])
     weight = float(rod.line_density[0] * rod.gravity)
     theory = factor * weight * 2.0**4 / (384.0 * float(rod.elasticity.bending))
     assert middle == pytest.approx(-theory, rel=1e-8)
@@ -93,9 +99,8 @@ def test_rest_shape(case, sag, shift):
         rod.layout.split(jnp.asarray(DATA[f"static/{case}_q"].T)) * 1.0, jnp.zeros(rod.n_q)
     )
     rest = cordax.equilibrium(rod, guess=guess)
-    P = np.asarray(rod.control(jnp.zeros(()), rest.q))
+    P, out = shown(rod, rest.q)
     np.testing.assert_allclose(P.T, DATA[f"static/{case}_q"], atol=1e-8)
-    out = rod.outputs(jnp.zeros(()), rest.q, rest.v, jnp.zeros(3), None)
     assert float(out["sag"]) == pytest.approx(sag, rel=1e-4)
     assert P[0, 0] == pytest.approx(shift, rel=1e-3)
 
@@ -122,7 +127,7 @@ def test_catenary():
     P = jnp.asarray(np.stack([x, 0 * x, z, 0 * x]))
     on_it = State(rod.layout.split(P), jnp.zeros(rod.n_v))
     rest = cordax.equilibrium(rod, guess=on_it, full=True)
-    sag = lambda q: -float(rod.outputs(jnp.zeros(()), q, None, jnp.zeros(0), None)["centre"][2])
+    sag = lambda q: -float(shown(rod, q)[1]["centre"][2])
     assert sag(rest.state.q) == pytest.approx(0.512403, abs=1e-6)
     assert (int(rest.unstable), int(rest.neutral)) == (0, 0)
     assert np.abs(rest.residual).max() < 1e-11
@@ -187,8 +192,14 @@ def test_damping_takes_energy_and_nothing_else():
     assert np.all(np.diff(energy) < 0)
     # a translation of a free rod is not resisted
     loose = SplineRod(left=End.free(), right=End.free(), viscous=True, damping=1.0, gravity=0.0)
-    drift = loose.layout.split(jnp.tile(jnp.array([[0.3], [-0.2], [0.1], [0.0]]), (1, 9)))
-    force = loose.force(jnp.zeros(()), loose.default_state().q, drift, jnp.zeros(0))
+    velocity = np.tile([[0.3], [-0.2], [0.1], [0.0]], (1, 9))
+
+    @eqx.filter_jit
+    def resistance(rod):
+        drift = rod.layout.split(jnp.asarray(velocity))
+        return rod.force(jnp.zeros(()), rod.default_state().q, drift, jnp.zeros(0))
+
+    force = resistance(loose)
     assert np.abs(force).max() < 1e-6
 
 
@@ -204,19 +215,18 @@ def test_a_rod_lies_on_what_it_falls_on(obstacle):
     rod, _ = rod_of("pe_gravity", quadrature=("gauss", 4), obstacles=(obstacle,))
     run = simulate(rod, dt=1e-3, duration=0.6, integrator="rk4", save_every=50)
     places = lambda P: obstacle.distance(rod.points.positions(P.T).reshape(3, -1))
-    gaps = np.asarray(jax.vmap(places)(run["control"]))
+    gaps = np.asarray(jax.jit(jax.vmap(places))(run["control"]))
     assert gaps.min() < 2e-3, "it should touch"
     assert gaps.min() > -0.02, "and not sink in"
 
 
 def test_contact_forces_are_minus_the_gradient_of_their_energy():
     ball = Sphere((1.0, 0.0, -0.1), 0.2, stiffness=2e3)
-    r = jnp.asarray(
-        np.random.default_rng(0).uniform(-0.3, 0.3, (3, 20)) + np.array([[1.0], [0], [0]])
-    )
+    r = np.random.default_rng(0).uniform(-0.3, 0.3, (3, 20)) + np.array([[1.0], [0], [0]])
     energy = lambda r: jnp.sum(ball.energy(r, 1e-3))
-    found = ball.force(r, jnp.zeros_like(r), 1e-3)
-    np.testing.assert_allclose(found, -jax.grad(energy)(r), rtol=1e-9, atol=1e-9)
+    force = jax.jit(lambda r: ball.force(r, jnp.zeros_like(r), 1e-3))
+    slope = jax.jit(jax.grad(energy))(r)
+    np.testing.assert_allclose(force(r), -slope, rtol=1e-9, atol=1e-9)
 
 
 def test_a_rod_cut_in_two_and_joined_is_the_whole_rod():

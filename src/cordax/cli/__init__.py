@@ -1,6 +1,7 @@
 """The command line: `cordax COMMAND ...`. One file per command, imported when it is called for."""
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -53,8 +54,35 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, 1 if a simulation failed, 2 for bad input."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Run a command; returns the exit code: 0, 1 if a simulation failed, 2 for bad input, and as
+    shells have it 130 when interrupted, 141 when nobody reads what is printed."""
+    if arguments is not None:
+        return _main(list(arguments))
+    # In a process that is ours. Tracing makes millions of small objects that stay: looking at them
+    # again and again for garbage takes a sixth of a run that is already compiled, and once more at
+    # the end a tenth.
+    gc.set_threshold(50_000, 20, 50)
+    words = sys.argv[1:]
+    if words[:1] == ["run"] and "--optimised" not in words:
+        # what is run once need not be compiled well
+        from .._xla import compile_quickly
+
+        compile_quickly()
+    try:
+        code = _main(words)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("cordax: interrupted", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:  # as of `cordax ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    gc.freeze()
+    gc.disable()
+    return code
+
+
+def _main(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         print(_overview())
         return 0 if words else 2
@@ -63,15 +91,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"cordax {__version__}")
         return 0
-    if arguments is None:
-        # tracing makes millions of small objects that stay: looking at them again and again for
-        # garbage takes a sixth of a run that is already compiled
-        gc.set_threshold(50_000, 20, 50)
-    if arguments is None and words[0] == "run" and "--optimised" not in words:
-        # a process that is ours: what it runs once need not be compiled well
-        from .._xla import compile_quickly
-
-        compile_quickly()
     for count in (2, 1):
         name = " ".join(words[:count])
         if name in _COMMANDS and len(words) >= count:
@@ -112,6 +131,8 @@ def _call(name: str, rest: list[str]) -> int:
     except SimulationError as error:
         print(f"cordax: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        raise
     except OSError as error:
         known = error.filename is not None and error.strerror is not None
         text = f"{error.filename}: {error.strerror}" if known else str(error)

@@ -15,7 +15,7 @@ from .._checks import require, require_known
 from ..control import RecordedInput
 from ..experiment import Experiment
 from ..identification import Fit, identify
-from ..identification.sentences import sentences
+from ..identification.sentences import outliers, sentences, towards_zero
 from ..integrators import BY_NAME
 from ..io import read_csv
 from ..mechanics import State
@@ -189,11 +189,15 @@ def _require_inputs(path: Path, data: Recording, system) -> None:
 def _with_recorded(path: Path, base: Experiment, data: Recording, inputs):
     """The experiment with recorded inputs, from the first sample where a simulation was recorded,
     and in words where it starts."""
-    system, words = base.system, "from the machine's usual start"
+    system, words, told = base.system, "from the machine's usual start", ""
     given = [n for n in system.input_names if n in data.values]
     if given:
         _require_inputs(path, data, system)
         u = jnp.stack([data.values[n] for n in system.input_names], axis=1)
+        if base.inputs is not None:
+            told = (
+                "; with the inputs of the recording (without their columns: by the machine's own)"
+            )
         base = base.replace(control=RecordedInput(data.t, u, inputs), t0=float(data.t[0]))
     names = (*system.coordinate_names, *(f"d_{n}" for n in system.velocity_names))
     first = [float(data.values[n][0]) if n in data.values else np.nan for n in names]
@@ -201,7 +205,7 @@ def _with_recorded(path: Path, base: Experiment, data: Recording, inputs):
         n_q = len(system.coordinate_names)
         begin = State(jnp.array(first[:n_q]), jnp.array(first[n_q:]))
         base, words = base.replace(state0=begin, t0=float(data.t[0])), "from the first sample"
-    return base.replace(duration=None, save_every=1), words
+    return base.replace(duration=None, save_every=1), words + told
 
 
 def _with_method(base: Experiment, data: Recording, integrator: str | None, dt: float | None):
@@ -256,5 +260,5 @@ def _facts(fit: Fit, intervals) -> dict:
         "reason": fit.reason,
         "not_identifiable": fit.unidentifiable(),
         "residuals_are_noise": not fit.coloured(),
-        "warnings": sentences(fit),
+        "warnings": outliers(fit) + towards_zero(fit) + sentences(fit),
     }

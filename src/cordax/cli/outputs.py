@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from .._checks import require
 
@@ -30,11 +31,18 @@ def claim(files: Iterable[Path], overwrite: bool) -> None:
 
 
 def require_folder(path: Path) -> None:
-    """Refuse a file where a folder is to be."""
+    """Refuse a file where a folder is to be, and a place where nothing can be written."""
     files = [x for x in (path, *path.parents) if x.exists() and not x.is_dir()]
     require(
         not files, "output", f"{path}, where {''.join(map(str, files[:1]))} is a file", "a folder"
     )
+    there = next(x for x in (path, *path.absolute().parents) if x.exists())
+    try:
+        with TemporaryDirectory(dir=there):
+            pass
+    except OSError as error:
+        given = f"{path}, where nothing can be written ({error.strerror})"
+        raise ValueError(f"output: got {given}, expected a folder") from error
 
 
 def run_files(stem: Path, figure: bool, film: str, npz: bool, csv: bool = False) -> list[Path]:

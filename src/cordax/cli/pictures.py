@@ -7,6 +7,7 @@ import numpy as np
 
 from ..control import ComputedTorque, NearRigidQP
 from ..experiment import Experiment
+from ..mechanics.motion import positions
 from ..trajectory import Trajectory
 
 
@@ -62,7 +63,7 @@ def _wanted(run: Trajectory, experiment: Experiment) -> dict | None:
     control = experiment.inputs
     if not isinstance(control, ComputedTorque | NearRigidQP) or getattr(control, "point", None):
         return None
-    values = np.asarray(jax.vmap(control.reference.position)(run.t))
+    values = np.asarray(positions(control.reference, run.t))
     names = getattr(control, "followed", run._known_system("figures").coordinate_names)
     return dict(zip(names, values.T, strict=False))
 

@@ -20,7 +20,7 @@ from .made_by import made_by
 from .outputs import claim, run_files
 from .pictures import write_pictures
 from .summary import facts
-from .timing import patient, timed
+from .timing import imported_beside, patient, timed
 
 
 def run(
@@ -82,6 +82,8 @@ def run(
     stem = output / Path(machine).stem.replace("-", "_")
     claim(run_files(stem, figure, film, npz, csv), overwrite)
     with filming(film) as filmed:
+        if figure:
+            imported_beside("matplotlib.pyplot")
         with patient("reading the machine"):
             file = find_machine(machine, changes=set, code=allow_code)
         experiment = with_given(

@@ -65,6 +65,7 @@ def sweep(
     """
     experiment = experiment_of(machine, changes=set, code=allow_code)
     experiment = with_given(experiment, duration=duration, dt=dt, integrator=integrator)
+    require(len(vary) > 0, "vary", "nothing", "at least one --vary name=from:to:count")
     axes = dict(variation(text) for text in vary)
     require(len(axes) == len(vary), "vary", ", ".join(vary), "each name once")
     if samples:
@@ -89,7 +90,8 @@ def sweep(
     else:
         print(found.summary())
         for row in found.worst(worst) if worst else ():
-            print("  " + ", ".join(f"{name} {_short(x)}" for name, x in row.items()))
+            words = [f"{found.with_unit(name)} {_short(x)}" for name, x in row.items()]
+            print("  " + ", ".join(words))
         print(f"wrote {path}")
     return 0 if found.succeeded.all() else 1
 
@@ -103,6 +105,7 @@ def _facts(found: Sweep, worst: str) -> dict:
             name: [None if np.any(np.isnan(v)) else v for v in x.tolist()]
             for name, x in found.measures.items()
         },
+        "units": found.units,
         "result": found.result.tolist(),
         "worst": [{k: _plain(x) for k, x in row.items()} for row in found.worst(worst)]
         if worst
@@ -115,4 +118,6 @@ def _plain(x):
 
 
 def _short(x) -> str:
-    return f"{x:.6g}" if isinstance(x, float) else str(_plain(x))
+    if isinstance(x, np.ndarray):
+        return f"[{', '.join(f'{v:.6g}' for v in x.reshape(-1))}]"
+    return f"{x:.6g}" if isinstance(x, float) else str(x)

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import NamedTuple
 
 import jax
@@ -43,6 +44,11 @@ def timed(go: Callable[[], Trajectory]) -> tuple[Trajectory, Seconds]:
     whole = time.perf_counter() - start
     made = min(whole, sum(seconds for _, seconds in _spent[before:]))
     return run, Seconds(whole - made, made)
+
+
+def imported_beside(name: str) -> None:
+    """Begin to import a module that is needed later, while something else waits or compiles."""
+    threading.Thread(target=import_module, args=(name,), daemon=True).start()
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from typing import Literal, Protocol, runtime_checkable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -15,7 +14,7 @@ from .._programs import kept_filter_jit
 from .._results import Code, code_unless
 from ..math.linalg import matvec
 from ..mechanics import Controller, State
-from ..mechanics.motion import reference_field
+from ..mechanics.motion import positions, reference_field
 from .references import Reference
 from .tension import MeanTension, TensionDistribution
 
@@ -120,5 +119,5 @@ class ComputedTorque(Controller):
 
     def tracking_error(self, trajectory):
         """Joint angles minus desired ones [rad], shape (k, n_joints)."""
-        desired = jax.vmap(self.reference.position)(trajectory.t)
+        desired = positions(self.reference, trajectory.t)
         return trajectory.q[:, : desired.shape[1]] - desired

@@ -22,7 +22,7 @@ from . import fit_file
 from .advice import what_would_tell
 from .intervals import bootstrap, profile_ends
 from .problem import Problem, Trial
-from .sentences import sentences
+from .sentences import outliers, sentences, towards_zero
 from .stopping import CONVERGED, SENTENCES, START_FAILED
 from .uncertainty import Uncertainty
 
@@ -350,7 +350,10 @@ class Fit(eqx.Module):
                 "standard errors (the largest of all)"
             )
         lines += [f"warning: {sentence}" for sentence in self.unidentifiable()]
-        lines += [f"warning: {sentence}" for sentence in sentences(self)]
+        lines += [
+            f"warning: {sentence}"
+            for sentence in (*outliers(self), *towards_zero(self), *sentences(self))
+        ]
         lines += [f"warning: {name} ended at its bound" for name in self.at_bounds()]
         return "\n".join(lines)
 
@@ -362,7 +365,7 @@ class Fit(eqx.Module):
         """Warn of a search that did not converge, of what cannot be identified, of residuals that
         are not noise, and of a time step that biases the estimates."""
         complaints = [] if bool(self.succeeded) else [self.reason]
-        complaints += self.unidentifiable() + sentences(self)
+        complaints += self.unidentifiable() + outliers(self) + towards_zero(self) + sentences(self)
         complaints += [f"{name} ended at its bound, {self[name]:g}" for name in self.at_bounds()]
         shift, errors = np.asarray(self.step_shift), np.asarray(self.independent_errors)
         for name, moved, error in zip(self.names, shift, errors, strict=True):

@@ -9,12 +9,77 @@ HARDLY_SHOWN = 0.3
 #: changes of the simulation, over the residuals, above which numerics may explain these
 NUMERICS_MATTER = 0.3
 
+#: residuals so many times their spread are no noise: one in 10^9 of a normal distribution
+FAR = 6.0
+#: and residuals below this share of what was recorded are none
+ROUNDING = 1e-6
+#: how many numbers one sentence names
+NAMED = 12
+#: a number this much smaller than its start, and not known within a factor of e, has vanished
+VANISHED = 0.1
+
 
 def sentences(fit) -> list[str]:
     """None where residuals are noise, or those of a search that did not come to an end."""
     if int(fit.code) not in (CONVERGED, MISFIT) or not fit.coloured():
         return []
     return [_not_noise(fit), *_hardly_shown(fit), *_numerics(fit)]
+
+
+def outliers(fit) -> list[str]:
+    """Of samples that stand alone, far from the others: nothing that moves does that."""
+    found = []
+    for i, (trial, residuals) in enumerate(zip(fit.trials, fit.differences, strict=True)):
+        where = f" in recording {i}" if len(fit.trials) > 1 else ""
+        t = np.asarray(trial.recording.t)
+        for name, residual in residuals.items():
+            for x, recorded in zip(
+                _columns(residual), _columns(trial.recording.values[name]), strict=True
+            ):
+                away = _away(x, recorded)
+                beside = np.maximum(np.r_[0.0, away[:-1]], np.r_[away[1:], 0.0])
+                at = np.flatnonzero((away > FAR) & (beside < 0.5 * away))
+                if len(at):
+                    when = ", ".join(f"{t[k]:.4g}" for k in at[:NAMED])
+                    more = f" and {len(at) - NAMED} more" if len(at) > NAMED else ""
+                    times = f"up to {np.max(away[at]):.2g} times"
+                    found.append(f"{name}{where} at {when} s{more} ({times})")
+    if not found:
+        return []
+    return [
+        f"single samples lie far from the others, {'; '.join(found)} the spread of residuals. They "
+        "pull the estimates, and intervals do not know it: if they are errors of a sensor make "
+        "them NaN and fit again"
+    ]
+
+
+def _columns(x) -> np.ndarray:
+    x = np.asarray(x)
+    return x.reshape(len(x), -1).T
+
+
+def _away(x, recorded) -> np.ndarray:
+    """Residuals of one channel in units of their spread, which a few outliers do not change; zero
+    where nothing was recorded."""
+    seen = np.isfinite(x)
+    away = np.zeros_like(x)
+    if np.any(seen):
+        away[seen] = np.abs(x[seen] - np.median(x[seen]))
+        spread = max(1.4826 * np.median(away[seen]), ROUNDING * np.std(recorded[seen]))
+        away = away / spread if spread > 0 else np.zeros_like(x)
+    return away
+
+
+def towards_zero(fit) -> list[str]:
+    """Of positive numbers that a search makes ever smaller, and never none."""
+    errors = np.sqrt(np.diag(np.asarray(fit.about.covariance)))
+    numbers = zip(fit.names, fit.parameters.number_kinds, fit.values, fit.start, strict=True)
+    return [
+        f"{name} went towards zero, {float(value):.2g} from {float(start):.2g}: the recording does "
+        "not tell it from none. Set it to zero and leave it out, or give it bounds"
+        for i, (name, kind, value, start) in enumerate(numbers)
+        if kind == "log" and value < VANISHED * start and errors[i] > 1.0
+    ]
 
 
 def _not_noise(fit) -> str:
@@ -50,13 +115,20 @@ def _hardly_shown(fit) -> list[str]:
     reach = np.asarray(fit.reach_of_errors)
     scatter, errors = _scatter(fit), np.asarray(fit.independent_errors)
     alone = errors * scatter / float(fit.noise_scale)
+    kinds = fit.parameters.number_kinds
+    lost = [i for i in range(len(fit.names)) if reach[i] > HARDLY_SHOWN]
+    if not lost:
+        return []
+    named, more = lost[:NAMED], len(lost) - NAMED
+    listed = lambda words: ", ".join(words) + (f" and {more} more" if more > 0 else "")
+    which = listed([fit.names[i] for i in named])
+    amounts = listed([_amount(kinds[i], reach[i]) for i in named])
+    them, its = ("it", "its standard error") if len(lost) == 1 else ("them", "standard errors")
     return [
-        f"this motion does not show {name} against errors of this size: errors as large as the "
-        f"residuals could move it by {_amount(kind, reach[i])}. Without them, from the scatter of "
-        f"neighbouring samples alone, its standard error would be {alone[i]:.2g}. Excite it more, "
-        "or remove the errors"
-        for i, (name, kind) in enumerate(zip(fit.names, fit.parameters.number_kinds, strict=True))
-        if reach[i] > HARDLY_SHOWN
+        f"this motion does not show {which} against errors of this size: errors as large as the "
+        f"residuals could move {them} by {amounts}. Without them, from the scatter of neighbouring "
+        f"samples alone, {its} would be {listed([f'{alone[i]:.2g}' for i in named])}. "
+        f"Excite {them} more, or remove the errors"
     ]
 
 

@@ -14,8 +14,8 @@ MISFIT_LIMIT = 3.0
 
 SENTENCES = {
     CONVERGED: "Converged: further steps change parameters and misfit by less than the tolerance.",
-    MAX_STEPS: "Stopped after the allowed number of iterations. Allow more with max_steps, or "
-    "start closer.",
+    MAX_STEPS: "Stopped after the allowed number of iterations, maybe short of the best fit; there "
+    "intervals do not hold. Allow more with max_steps, or start closer.",
     NO_PROGRESS: "Stopped because the linear equations of a step could not be solved. Check that "
     "the parameters influence what was recorded, and fit fewer of them.",
     START_FAILED: "The simulation failed with the start values, so nothing was fitted. Simulate "

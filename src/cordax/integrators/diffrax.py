@@ -1,12 +1,28 @@
-"""Any diffrax solver and step-size controller on a machine."""
+"""Any diffrax solver and step-size controller on a machine. Diffrax is imported when it is asked
+for: it takes as long as half of JAX."""
 
-import diffrax
+from typing import Any
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._checks import require
-from .._fields import count_field, part_field
+from .._checks import require, require_instance
+from .._fields import count_field
+from .._results import RESULTS
 from .base import Integrator
+
+
+def _usual_solver():
+    import diffrax
+
+    return diffrax.Dopri8()
+
+
+def _usual_controller():
+    import diffrax
+
+    return diffrax.PIDController(rtol=1e-9, atol=1e-9)
 
 
 class Diffrax(Integrator):
@@ -16,17 +32,23 @@ class Diffrax(Integrator):
     `simulate` saves at the same instants as with a fixed step; `dt` is then the first step tried.
     Controllers must be memoryless and are evaluated in every stage."""
 
-    solver: diffrax.AbstractSolver = part_field(default_factory=diffrax.Dopri8)
-    controller: diffrax.AbstractStepSizeController = part_field(
-        default_factory=lambda: diffrax.PIDController(rtol=1e-9, atol=1e-9)
-    )
+    solver: Any = eqx.field(default_factory=_usual_solver)
+    controller: Any = eqx.field(default_factory=_usual_controller)
     max_steps: int = count_field(default=1_000_000)
 
     explicit = False
     new_steps = False
     whole_runs = True
 
+    def __check_init__(self):
+        import diffrax
+
+        require_instance("solver", self.solver, diffrax.AbstractSolver)
+        require_instance("controller", self.controller, diffrax.AbstractStepSizeController)
+
     def check(self, dynamics):
+        import diffrax
+
         super().check(dynamics)
         given = type(dynamics.formulation).__name__
         steps = not dynamics.formulation.projects
@@ -41,8 +63,12 @@ class Diffrax(Integrator):
                 f"got controller {type(self.controller).__name__}; use diffrax.ConstantStepSize()"
             )
 
-    def solve(self, dynamics, times, dt, state, u, adjoint: diffrax.AbstractAdjoint):
-        """States at `times`, shape (k,), and the diffrax solution's result code."""
+    def solve(self, dynamics, times, dt, state, u, forward: bool):
+        """States at `times`, shape (k,), where they are finite, and how it ended. `forward`:
+        derivatives by forward mode are wanted, and not by reverse mode."""
+        import diffrax
+
+        adjoint = diffrax.ForwardMode() if forward else diffrax.RecursiveCheckpointAdjoint()
 
         def field(t, y, args):
             dynamics, u = args
@@ -66,4 +92,15 @@ class Diffrax(Integrator):
         assert solution.ys is not None
         q, v = jax.vmap(dynamics.normalise)(solution.ys[0]), solution.ys[1]
         finite = [jnp.all(jnp.isfinite(y), axis=-1) for y in (q, v)]
-        return (q, v), finite[0] & finite[1], solution.result
+        return (q, v), finite[0] & finite[1], _reason(solution.result)
+
+
+def _reason(result) -> RESULTS:
+    """Of its name; names that other versions of Diffrax may have are its own errors."""
+    import diffrax
+
+    found: Any = RESULTS.successful
+    for name, item in diffrax.RESULTS._name_to_item.items():  # pyright: ignore
+        ours = getattr(RESULTS, name, RESULTS.internal_error)
+        found = RESULTS.where(result == item, ours, found)
+    return found

@@ -1,6 +1,8 @@
 """Data in files."""
 
-from .csv import read_csv, write_csv
+from typing import TYPE_CHECKING
+
+from .._later import later
 from .kinds import machine_kinds
 from .machine_file import (
     MachineFile,
@@ -10,9 +12,22 @@ from .machine_file import (
     find_machine,
     read_machine,
 )
-from .robot_file import RobotFile
-from .starting import starting_file
-from .toml import read_robot
+
+if TYPE_CHECKING:
+    from .csv import read_csv, write_csv
+    from .robot_file import RobotFile
+    from .starting import starting_file
+    from .toml import read_robot
+
+__getattr__, __dir__ = later(
+    __name__,
+    {
+        "csv": "read_csv write_csv",
+        "robot_file": "RobotFile",
+        "starting": "starting_file",
+        "toml": "read_robot",
+    },
+)
 
 #: shipped with cordax
 EXAMPLES = examples()

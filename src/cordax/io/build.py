@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._checks import require
-from .kinds import Argument, arguments, kind_of, kinds
+from .kinds import Argument, arguments, find_kind, kinds, own_kinds
 from .quantities import is_quantity, quantity
 from .table import Table
 
@@ -29,21 +29,12 @@ class Builder(NamedTuple):
 
     def maker(self, table: Table, bases: tuple[type, ...], place: str = "") -> Callable:
         """What its `kind` names; that of the only class there is, where it may be left out."""
-        choices = kinds(bases, place)
-        own = [name for name, make in choices.items() if make in bases]
-        if not table.has("kind") and len(own) == 1:
-            return choices[own[0]]
+        if not table.has("kind") and len(own := own_kinds(bases, place)) == 1:
+            return own[0]
         name = table.text("kind") if table.has("kind") else ""
         if ":" in name:
             return self._users(table, name, bases)
-        found = kind_of(name, choices)
-        if found is None:
-            near = get_close_matches(name, choices, 1)
-            said = "one of " + ", ".join(choices)
-            said += f"; the nearest is {near[0]}" if near else ""
-            require(False, table.where("kind"), repr(name) if name else "nothing", said)
-        assert found is not None
-        return choices[found]
+        return _known(table.where("kind"), name, bases, place)[1]
 
     def made(self, table: Table, make: Callable, **more: Any) -> Any:
         """What `make` makes of the table's keys; `more`: arguments that it has from elsewhere."""
@@ -75,7 +66,8 @@ class Builder(NamedTuple):
     def _value(self, table: Table, key: str, argument: Argument, x: Any, index) -> Any:
         at = lambda: table.where(key + "".join(f"[{i}]" for i in index))
         if isinstance(x, dict):
-            require(bool(argument.bases), at(), "a table", _expected(argument))
+            if not argument.bases:
+                require(False, at(), "a table", _expected(argument))
             return self.module(table.row(key, *index), argument.bases, key)
         if isinstance(x, list):
             part = lambda i, y: self._value(table, key, argument, y, (*index, i))
@@ -90,13 +82,7 @@ class Builder(NamedTuple):
 
     def _word(self, table: Table, at: str, word: str, argument: Argument) -> Any:
         """A part by its kind alone."""
-        choices = kinds(argument.bases, argument.name)
-        found = kind_of(word, choices)
-        near = get_close_matches(word, choices, 1)
-        said = "one of " + ", ".join(choices) + (f"; the nearest is {near[0]}" if near else "")
-        require(found is not None, at, repr(word), said)
-        assert found is not None
-        make = choices[found]
+        _, make = _known(at, word, argument.bases, argument.name)
         needed = [n for n, a in arguments(make).items() if a.required and n not in self.given]
         more = ", ".join(f"{name} = ..." for name in needed)
         require(not needed, at, repr(word), f'a table {{ kind = "{word}", {more} }}')
@@ -126,6 +112,18 @@ class Builder(NamedTuple):
         names = " or ".join(base.__name__ for base in bases)
         require(fits, table.where("kind"), repr(name), f"a class of {names}, or a function")
         return make
+
+
+def _known(at: str, name: str, bases: tuple[type, ...], place: str) -> tuple[str, Callable]:
+    """The kind of a name and what makes it, or an error that says which kinds there are."""
+    found = find_kind(name, bases, place)
+    if found is None:
+        choices = kinds(bases, place)
+        near = get_close_matches(name, choices, 1)
+        said = "one of " + ", ".join(choices) + (f"; the nearest is {near[0]}" if near else "")
+        require(False, at, repr(name) if name else "nothing", said)
+    assert found is not None
+    return found
 
 
 def _expected(argument: Argument) -> str:

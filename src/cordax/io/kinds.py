@@ -10,19 +10,22 @@ import re
 import types
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import equinox as eqx
 import jax
 
-from .. import control, formulations, integrators, systems
 from .._precision import Number
 from ..mechanics import System
 from ..mechanics.motion import Reference
-from ..systems import mechanism, neck, rod, rope_robot
+from ..systems import PACKAGES
 from .quantities import units_of
 
-_PACKAGES = (systems, neck, rod, rope_robot, mechanism, control, formulations, integrators)
+_ROOT = __name__.split(".")[0]
+#: imported when something is looked for there
+_EVERYWHERE = ("systems", "systems.neck", "systems.rod", "systems.rope_robot", "systems.mechanism")
+_EVERYWHERE += ("control", "formulations", "integrators")
 #: by which something is known besides
 _ALSO = {
     "rod": "spline_rod",
@@ -54,10 +57,11 @@ def words(name: str) -> str:
 
 
 @cache
-def _public() -> dict[str, tuple[Callable, type]]:
-    """Makers and what they make, by kind; functions before classes of the same name."""
+def _public(places: tuple[str, ...]) -> dict[str, tuple[Callable, type]]:
+    """Makers in modules and what they make, by kind; functions before classes of the same name."""
     found: dict[str, tuple[Callable, type]] = {}
-    named = [(name, getattr(package, name)) for package in _PACKAGES for name in package.__all__]
+    modules = [import_module(f"{_ROOT}.{place}") for place in places]
+    named = [(name, getattr(module, name)) for module in modules for name in _names(module)]
     classes = [(name, x) for name, x in named if _is_part(x)]
     for name, kind in classes:
         if _concrete(kind, [x for _, x in classes]):
@@ -73,6 +77,12 @@ def _public() -> dict[str, tuple[Callable, type]]:
     return found
 
 
+def _names(module: types.ModuleType) -> list[str]:
+    """What a package exports, or is written in a module."""
+    own = [n for n, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__]
+    return getattr(module, "__all__", [n for n in own if not n.startswith("_")])
+
+
 def _is_part(x: Any) -> bool:
     if not isinstance(x, type) or not x.__module__.startswith("cordax."):
         return False
@@ -86,12 +96,43 @@ def _concrete(kind: type, all_: list[type]) -> bool:
     return not any(issubclass(other, kind) and other is not kind for other in all_)
 
 
+def find_kind(name: str, bases: tuple[type, ...], place: str = "") -> tuple[str, Callable] | None:
+    """The kind that is meant by a name, as `kinds` has it, and what makes it. Looked for where one
+    expects it before everything is imported."""
+    for where in (_near(name, bases), _EVERYWHERE):
+        choices = kinds(bases, place, where)
+        found = kind_of(name, choices)
+        if found is not None:
+            return found, choices[found]
+    return None
+
+
+def own_kinds(bases: tuple[type, ...], place: str = "") -> list[Callable]:
+    """Which of the `bases` can be made themselves."""
+    return [make for make in kinds(bases, place, _near("", bases)).values() if make in bases]
+
+
+def _near(name: str, bases: tuple[type, ...]) -> tuple[str, ...]:
+    """Modules where what makes one of the `bases` is written, as a rule."""
+    if System in bases:
+        word = _ALSO.get(name, name)
+        own = [k for k, names in PACKAGES.items() if word in map(words, names.split())]
+        return (f"systems.{own[0] if own else 'mechanism'}",)
+    found = []
+    for base in bases:
+        _, layer, *rest = base.__module__.split(".")
+        found.append(f"{layer}.{rest[0]}" if layer in ("systems", "mechanics") else layer)
+    return (*dict.fromkeys(found), "control")
+
+
 @cache
-def kinds(bases: tuple[type, ...], place: str = "") -> dict[str, Callable]:
+def kinds(
+    bases: tuple[type, ...], place: str = "", where: tuple[str, ...] = _EVERYWHERE
+) -> dict[str, Callable]:
     """All that makes one of the `bases`, by names that are short at a `place`."""
     found: dict[str, Callable] = {}
     endings = {words(base.__name__).split("_")[-1] for base in bases} | {place}
-    for path, (make, made) in _public().items():
+    for path, (make, made) in _public(where).items():
         if issubclass(made, bases):
             name = path.partition(":")[2]
             head, _, last = name.rpartition("_")

@@ -15,14 +15,12 @@ from ..experiment import Experiment
 from ..formulations import Formulation
 from ..integrators import Integrator
 from ..mechanics import State, System
-from ..systems import CableRobot
 from ..trajectory import Trajectory
 from .build import Builder
 from .control import read_control
-from .kinds import Argument, kind_of, kinds, words
+from .kinds import Argument, find_kind, words
 from .start import read_start
 from .table import Table, read_toml
-from .toml import robot_of
 
 #: kinds, and the example that `cordax new KIND` begins with
 STARTING = {
@@ -99,7 +97,9 @@ def read_machine(
     for change in changes:
         _change(top, change)
     make, kind = _machine(top, code)
-    if make is CableRobot:
+    if make is None:
+        from .toml import robot_of
+
         file = robot_of(top)
         return MachineFile(file.name, kind, file.experiment)
     name = top.text("name", top.path.stem)
@@ -122,13 +122,16 @@ def read_machine(
     return MachineFile(name, kind, experiment)
 
 
-def _machine(top: Table, code: bool) -> tuple[Callable, str]:
-    """What makes the machine, and its kind."""
+def _machine(top: Table, code: bool) -> tuple[Callable | None, str]:
+    """What makes the machine, and its kind; nothing for cable robots, whose files are read in their
+    own way."""
     if not top.has("kind") and top.has("platform") and top.has("exits"):
-        return CableRobot, "cable_robot"
+        return None, "cable_robot"
     make = Builder(code=code).maker(top, (System,))
     kind = top.text("kind")
-    return make, kind_of(kind, kinds((System,))) or kind
+    if ":" not in kind:
+        kind, _ = find_kind(kind, (System,)) or (kind, None)
+    return None if kind == "cable_robot" else make, kind
 
 
 def _run(table: Table, machine: System, code: bool) -> dict[str, Any]:

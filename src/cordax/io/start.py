@@ -12,7 +12,6 @@ import numpy as np
 from .._checks import require
 from ..consistency import consistent
 from ..mechanics import State, System
-from ..statics import equilibrium
 from .build import Builder
 from .table import Table
 
@@ -61,7 +60,7 @@ class _Method:
 def _choices(machine: System, control: Any) -> dict[str, Callable[[Any], Any]]:
     """What gives a state, by name: methods of the machine, and what works for any machine."""
     found: dict[str, Callable[[Any], Any]] = {
-        "equilibrium": equilibrium,
+        "equilibrium": _equilibrium,
         "nearest": lambda machine: consistent(machine, machine.default_state()),
     }
     for name in dir(type(machine)):
@@ -74,6 +73,12 @@ def _choices(machine: System, control: Any) -> dict[str, Callable[[Any], Any]]:
     if hasattr(control, "start") and hasattr(control, "machine"):
         found["control"] = partial(_of_control, control)
     return found
+
+
+def _equilibrium(machine: System) -> Any:
+    from ..statics import equilibrium
+
+    return equilibrium(machine)
 
 
 def _of_control(control: Any, machine: System) -> State:

@@ -181,7 +181,7 @@ def read_toml(path: str | Path) -> Table:
     """A file as a table. Raises `ValueError` where it is no TOML."""
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return Table(path, "", tomllib.loads(text), lines_of(text))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: got bytes that are no text, expected UTF-8") from error

@@ -10,7 +10,6 @@ from ..control import MeanTension, Quintic, Reference
 from ..mechanics import State
 from ..mechanics.drives import Drive
 from ..mechanics.exits import Exit
-from ..statics import equilibrium
 from ..systems import (
     CableRobot,
     CarriageExit,
@@ -191,6 +190,8 @@ def _cables(table: Table, n: int) -> RigidCables | ElasticCables:
 
 def _at_rest(robot: CableRobot, lengths: np.ndarray) -> CableRobot:
     """The robot, its pose moved to where it hangs at rest."""
+    from ..statics import equilibrium
+
     held = _with_drives(robot, ProgrammedLengths(lengths))
     try:
         q = equilibrium(held).q[:12]  # pyright: ignore[reportAttributeAccessIssue]
@@ -268,4 +269,5 @@ def _holding_tension(table: Table, robot: CableRobot):
     )
     if mean is None:
         return robot.static_tensions()
-    return MeanTension(mean)(robot.structure_matrix(), robot.static_wrench())
+    distribute = eqx.filter_jit(MeanTension(mean))
+    return distribute(robot.structure_matrix(), robot.static_wrench())

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray, Tracer
 from jax.extend.core import ClosedJaxpr, Primitive
-from jax.interpreters import batching, mlir
+from jax.interpreters import ad, batching, mlir
 
 from .materialise import materialise
 from .numbers import apart, count, evaluate
@@ -30,8 +30,7 @@ _lanes_p.multiple_results = True
 def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Callable] | None:
     """A step `(carry, index) -> carry` for loops under `jax.vmap` that begin with these two and
     increase the index by one, without derivatives. Returns the step from and to numbers, with which
-    numbers it begins, and what makes a carry of them; None where the step has loops of its own or
-    is too large.
+    numbers it begins, and what makes a carry of them; None where the step iterates or is too large.
     """
     counting = lambda carry, i: (function(carry, i), i + 1)
     carry = carry, jnp.asarray(index)
@@ -159,7 +158,16 @@ def _fused(ctx, *arguments, body):
     return list(op.results)
 
 
+def _pushed(numbers, slopes, *, body):
+    """Derivatives, where some transformation hides what the loop refers to: of arrays."""
+    plain = lambda *xs: tuple(body(*xs))
+    slopes = [ad.instantiate_zeros(x) for x in slopes]
+    found, moved = jax.jvp(plain, tuple(numbers), tuple(slopes))
+    return list(found), list(moved)
+
+
 _lanes_p.def_impl(lambda *xs, body: jax.jit(body)(*xs))
+ad.primitive_jvps[_lanes_p] = _pushed
 batching.primitive_batchers[_lanes_p] = _batched
 mlir.register_lowering(_lanes_p, mlir.lower_fun(lambda *xs, body: body(*xs), multiple_results=True))
 mlir.register_lowering(_lanes_p, _fused, platform="cpu")

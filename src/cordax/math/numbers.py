@@ -47,8 +47,8 @@ _IDENTITY = frozenset({"materialise", "optimization_barrier"})
 
 
 def count(jaxpr) -> int | None:
-    """About how many numbers a function computes; None where it has loops, calls of libraries or
-    others that cannot be taken apart."""
+    """About how many numbers a function computes; None where it has loops of unknown length, calls
+    of libraries or others that cannot be taken apart."""
     total = 0
     for e in jaxpr.eqns:
         name, size = e.primitive.name, sum(v.aval.size for v in e.outvars)
@@ -61,6 +61,10 @@ def count(jaxpr) -> int | None:
         elif name == "cond":
             parts = [count(b.jaxpr) for b in e.params["branches"]]
             more = None if None in parts else sum(parts) + size  # pyright: ignore
+        elif name == "scan":
+            more = count(e.params["jaxpr"].jaxpr)
+            # twice: compiled once if it is left as it is, and once for every pass taken apart
+            more = None if more is None else 2 * more * e.params["length"]
         else:
             more = 0 if name in _PLACE | _IDENTITY | {"iota"} else None
         if more is None:
@@ -126,6 +130,8 @@ def _one(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
         return _evaluate(numbers, _called(e), given)
     if name == "cond":
         return _either(numbers, e, xs)
+    if name == "scan":
+        return _repeated(numbers, e, xs)
     if name in _PLACE:
         return _place(e, xs)
     if name == "iota":
@@ -194,6 +200,20 @@ def _either(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
         _map(lambda i, all=all: pick(*(x[i] for x in all)), all[0].shape)
         for all in zip(*found, strict=True)
     ]
+
+
+def _repeated(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
+    """A loop of known length, such as the stages of a step, one pass after the other."""
+    p, length = e.params, e.params["length"]
+    fixed, ends = p["num_consts"], p["num_consts"] + p["num_carry"]
+    constants, carry, rows = xs[:fixed], xs[fixed:ends], xs[ends:]
+    stored = [np.empty(v.aval.shape, object) for v in e.outvars[p["num_carry"] :]]
+    for k in reversed(range(length)) if p["reverse"] else range(length):
+        found = _evaluate(numbers, p["jaxpr"], [*constants, *carry, *(x[k, ...] for x in rows)])
+        carry = found[: p["num_carry"]]
+        for all, one in zip(stored, found[p["num_carry"] :], strict=True):
+            all[k, ...] = one
+    return [*carry, *stored]
 
 
 def _running(numbers: "_Numbers", e, x) -> np.ndarray:

@@ -103,8 +103,9 @@ for _p, _rule, _transpose in (
     ad.primitive_transposes[_p] = _transpose
 
 
+# values pass by: what no step changes would otherwise be stored once per step for reverse mode
 def _open_jvp(primals, tangents, *, ndim):
-    out = _open_p.bind(*primals, ndim=ndim)
+    out = _open_rule(*primals, ndim=ndim)
     known = [t for t in tangents if type(t) is not ad.Zero]
     if not known:
         return out, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in out]
@@ -114,7 +115,7 @@ def _open_jvp(primals, tangents, *, ndim):
 
 
 def _close_jvp(primals, tangents, *, ndim):
-    out, token = _close_p.bind(*primals, ndim=ndim), tangents[-2]
+    out, token = _close_rule(*primals, ndim=ndim), tangents[-2]
     tangents = tangents[:-2]
     known = [t for t in tangents if type(t) is not ad.Zero]
     if not known or type(token) is ad.Zero:

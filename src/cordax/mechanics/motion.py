@@ -15,6 +15,10 @@ from .._checks import (
     require_values,
 )
 from .._precision import as_float_array, declared_field, float_field
+from .._programs import kept_filter_jit
+
+#: instants among which the last one is found by comparing all
+FEW = 1024
 
 
 class Reference(eqx.Module):
@@ -108,7 +112,11 @@ class Hermite(Reference):
         require_values("times", lambda t: t[1:] > t[:-1], self.times, expected=expected)
 
     def position(self, t):
-        i = jnp.clip(jnp.searchsorted(self.times, t, side="right") - 1, 0, self.times.shape[0] - 2)
+        k = self.times.shape[0]
+        # a few comparisons in a row are less to compile, and quicker, than a loop that bisects
+        method = "compare_all" if k <= FEW else "scan"
+        i = jnp.searchsorted(self.times, t, side="right", method=method) - 1
+        i = jnp.clip(i, 0, k - 2)
         width = self.times[i + 1] - self.times[i]
         x = (t - self.times[i]) / width
         # unlike those of clip, derivatives at the first and last instant are those inside
@@ -160,6 +168,12 @@ def as_reference(x, name: str = "reference") -> Reference:
     value = as_float_array(x, name)
     require_finite(name, value)
     return Constant(value)
+
+
+@kept_filter_jit
+def positions(reference: Reference, t) -> Array:
+    """Where a motion is at times `t` [s], shape (k,); a leading axis of k."""
+    return jax.vmap(reference.position)(t)
 
 
 class _AsReference:

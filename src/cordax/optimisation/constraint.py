@@ -64,5 +64,5 @@ class Constraint(eqx.Module):
     def values(self, run: Any):
         """The quantity as one row of numbers."""
         quantity: Any = self.quantity
-        found = observe(run, quantity) if isinstance(quantity, str) else quantity(run)
+        found = observe(run, quantity, "constraint") if isinstance(quantity, str) else quantity(run)
         return jnp.ravel(jnp.asarray(found))

@@ -17,7 +17,8 @@ class Optimum(NamedTuple):
     its unit; `multipliers` of each constraint, by how much the cost falls for a unit that its bound
     gives way, arrays (n_scenarios, ...) ; `history`, after each iteration: "cost", the largest
     "violation", in scales of the constraints, and "values" (k, p); `succeeded` and the `reason` it
-    stopped for; `failed_runs`, simulations on the way that had no end."""
+    stopped for; `failed_runs`, simulations on the way that had no end; `units` of the values by
+    name, where they are known."""
 
     values: dict[str, float]
     start: dict[str, float]
@@ -33,6 +34,7 @@ class Optimum(NamedTuple):
     reason: str
     evaluations: int
     failed_runs: int
+    units: dict[str, str]
 
     def summary(self) -> str:
         """In a few lines."""
@@ -41,9 +43,10 @@ class Optimum(NamedTuple):
             f"optimum {state} after {len(self.history['cost'])} iterations: {self.reason}",
             f"cost {self.start_cost:.6g} at the start, {self.cost:.6g} at the end",
         ]
-        width = max(len(name) for name in self.values)
+        label = lambda name: f"{name} [{self.units[name]}]" if name in self.units else name
+        width = max(len(label(name)) for name in self.values)
         for name, value in self.values.items():
-            lines.append(f"  {name:{width}}  {self.start[name]:12.6g} to {value:12.6g}")
+            lines.append(f"  {label(name):{width}}  {self.start[name]:12.6g} to {value:12.6g}")
         for name, x in self.violations.items():
             active = int(np.sum(np.abs(self.multipliers[name]) > 1e-9))
             state = "kept" if x <= 0 else f"violated by {x:.3g}"

@@ -14,10 +14,12 @@ Box = list[tuple[float, float]]
 
 class Search:
     """Of one problem, whatever its start. Rows that must be kept are those of the constraints, in
-    scales, and the gaps between segments, which must be zero."""
+    scales, and the gaps between segments, which must be zero. `evaluate` a point by another
+    function than `linearised`; `label` of its lines of progress."""
 
-    def __init__(self, problem: Problem, progress: bool):
-        self.problem, self.progress = problem, progress
+    def __init__(self, problem: Problem, progress: bool, evaluate=None, label: str = ""):
+        self.problem, self.progress, self.label = problem, progress, label
+        self.evaluate = evaluate or (lambda y: linearised(problem, jnp.asarray(y)))
         self.at: np.ndarray | None = None
         self.found: Any = None
         self.evaluations = self.failed = 0
@@ -75,7 +77,7 @@ class Search:
     def _take(self, y: np.ndarray) -> None:
         if self.at is not None and np.array_equal(y, self.at):
             return
-        self.found = linearised(self.problem, jnp.asarray(y))
+        self.found = self.evaluate(np.asarray(y))
         self.at = np.array(y)
         self.evaluations += 1
         self.failed += not self.good
@@ -154,4 +156,6 @@ class Search:
         self.way.append(np.asarray(self.problem.values(jnp.asarray(y))))
         if self.progress:
             cost = self.history[-1][0]
-            print(f"{len(self.history):4d}  cost {cost:.6g}, out of bounds by {out:.2g}")
+            print(
+                f"{self.label}{len(self.history):4d}  cost {cost:.6g}, out of bounds by {out:.2g}"
+            )

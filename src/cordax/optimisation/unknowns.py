@@ -19,8 +19,8 @@ DURATION = "duration"
 
 class Unknowns(eqx.Module):
     """Numbers `x` (p,) by name, where they are in an experiment, their `bounds` and the `units`
-    that a search measures them by. The last one is the duration [s] if it is `timed`, which
-    `followers` take too."""
+    that a search measures them by, with `symbols` for people ("N/m", "" if nobody knows). The last
+    one is the duration [s] if it is `timed`, which `followers` take too."""
 
     names: tuple[str, ...] = eqx.field(static=True)
     places: tuple[Any, ...]
@@ -30,6 +30,7 @@ class Unknowns(eqx.Module):
     bounds: tuple[tuple[float, float], ...] = eqx.field(static=True)
     timed: bool = eqx.field(static=True)
     followers: tuple[Any, ...] = ()
+    symbols: tuple[str, ...] = eqx.field(static=True, default=())
 
     @staticmethod
     def of(parameters: Sequence[str | Parameter], experiment: Experiment) -> "Unknowns":
@@ -42,8 +43,9 @@ class Unknowns(eqx.Module):
             require(p.prior is None, f"{p.name}: prior", p.prior, "none: it belongs to `identify`")
             require(not p.each, f"{p.name}: each", p.each, "none: it belongs to `identify`")
         found = collect(rest, experiment) if rest or not clocks else None
-        names, places, starts, bounds = [], (), [], []
+        names, places, starts, bounds, symbols = [], (), [], [], ()
         if found is not None:
+            symbols = found.units
             names, places, starts = list(found.names), found.places, list(found.starts)
             bounds = [b or (-math.inf, math.inf) for b in found.number_bounds]
         shapes = tuple(x.shape for x in starts)
@@ -60,7 +62,8 @@ class Unknowns(eqx.Module):
         start = jnp.concatenate([jnp.ravel(x) for x in starts])
         units = jnp.asarray(_units(np.asarray(start), bounds), start.dtype)
         numbers = start, units, tuple(bounds)
-        return Unknowns(tuple(names), places, shapes, *numbers, bool(clocks), followers)
+        symbols = (*symbols, *("s" for _ in clocks))
+        return Unknowns(tuple(names), places, shapes, *numbers, bool(clocks), followers, symbols)
 
     @property
     def size(self) -> int:

@@ -167,7 +167,9 @@ def by_kind(
     return kinds
 
 
-_GREEK = ("alpha", "theta")
+_GREEK = {"alpha": "\N{GREEK SMALL LETTER ALPHA}", "theta": "\N{GREEK SMALL LETTER THETA}"}
+#: 0 to 9, lowered: formulas of matplotlib would take as long as the rest of a small figure
+_LOWERED = str.maketrans({str(i): chr(0x2080 + i) for i in range(10)})
 
 
 def pretty(name: str) -> str:
@@ -176,6 +178,8 @@ def pretty(name: str) -> str:
     if not numbered:
         return name.replace("_", " ")
     rate, base, index = numbered.groups()
+    if base in _GREEK and rate:
+        return rf"$\dot\{base}_{{{index}}}$"
     if base in _GREEK:
-        return rf"$\dot\{base}_{{{index}}}$" if rate else rf"$\{base}_{{{index}}}$"
+        return _GREEK[base] + index.translate(_LOWERED)
     return f"{'d ' if rate else ''}{base.replace('_', ' ')} {index}"

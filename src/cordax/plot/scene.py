@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from .._checks import require, require_known, require_shape
 from .._programs import kept_filter_jit
@@ -237,8 +237,10 @@ def fit_view(
     if len(low) == 3:
         axes.set_zlim(low[2], high[2])  # pyright: ignore[reportAttributeAccessIssue]
         axes.set_zlabel("z [m]")  # pyright: ignore[reportAttributeAccessIssue]
-        for axis in (axes.xaxis, axes.yaxis, axes.zaxis):  # pyright: ignore
-            axis.set_major_locator(MaxNLocator(3))
+        size = high - low
+        for axis, extent in zip((axes.xaxis, axes.yaxis, axes.zaxis), size, strict=True):  # pyright: ignore
+            # numbers along a short edge would lie on each other
+            axis.set_major_locator(MaxNLocator(3) if extent > 0.2 * max(size) else NullLocator())
             axis.set_pane_color((0.97, 0.97, 0.97, 1.0))  # pyright: ignore
             axis._axinfo["grid"].update(color="#DDDDDD", linewidth=0.6)  # pyright: ignore
         elevation, azimuth = _angles(view)
@@ -247,7 +249,6 @@ def fit_view(
             axes.set_proj_type("ortho")  # pyright: ignore
         # equal scales, and less of the empty frame that axes in space leave around themselves; long
         # machines fill its width as they are
-        size = high - low
         flatness = max(0.0, 1.0 - size[2] / max(size[:2]))
         longness = 1.0 - min(size[:2]) / max(size[:2])
         zoom = 0.88 + 0.27 * flatness - 0.3 * longness

@@ -23,8 +23,9 @@ def plot_workspace(workspace: Workspace, robot: System) -> Figure:
         axes = figure.add_subplot(projection="3d")
         draw(axes, scenes[0], {}, None)
         fit_view(axes, scenes)
-        shown = axes.scatter(*places.T, c=tension, cmap=SCALE, s=9.0, alpha=0.6, linewidths=0.0)
-        figure.colorbar(shown, ax=axes, label="largest tension at rest [N]", shrink=0.7)
+        shown = axes.scatter(*places.T, c=tension, cmap=SCALE, s=16.0, alpha=0.9, linewidths=0.0)
+        label = "largest tension at rest [N]"
+        figure.colorbar(shown, ax=axes, label=label, shrink=0.6, pad=0.12)  # beside the z axis
         low, high = bounds(scenes)
         every = np.vstack([low, high, np.asarray(workspace.positions)])
         axes.set(xlim=(every[:, 0].min(), every[:, 0].max()))

@@ -35,7 +35,7 @@ class Measure(eqx.Module):
         return f"{self.kind} {self.quantity}"
 
     def __call__(self, run: Trajectory):
-        return _KINDS[self.kind](observe(run, self.quantity))
+        return _KINDS[self.kind](observe(run, self.quantity, "measure"))
 
     @staticmethod
     def read(text: str) -> "Measure":

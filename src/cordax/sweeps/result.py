@@ -8,6 +8,7 @@ import numpy as np
 
 from .._checks import require, require_known
 from .._files import replacing
+from .._later import of_extra
 from ..experiment import Experiment
 from ..parameters import varied
 from ..trajectory import as_columns
@@ -19,7 +20,8 @@ class Sweep:
     """Measures of every variant: `table`, the values that were varied, (n,) each by name;
     `measures`, (n, ...) each by name, NaN where a variant failed or is not finished; `result`, (n,)
     words, "successful" or why it failed, empty where not finished; `failure_time` (n,) [s];
-    `envelope`, quantities over time by name."""
+    `envelope`, quantities over time by name; `units` of what is varied and measured, by name, where
+    they are known."""
 
     def __init__(
         self,
@@ -29,9 +31,15 @@ class Sweep:
         failure_time: np.ndarray,
         envelope: dict[str, Envelope | None],
         base: Experiment | None = None,
+        units: dict[str, str] | None = None,
     ):
         self.table, self.measures, self.result = table, measures, result
         self.failure_time, self.envelope, self.base = failure_time, envelope, base
+        self.units = units or {}
+
+    def with_unit(self, name: str) -> str:
+        """A name of the table or of a measure with its unit, "tendon.stiffness [N/m]"."""
+        return f"{name} [{self.units[name]}]" if name in self.units else name
 
     @property
     def size(self) -> int:
@@ -75,10 +83,13 @@ class Sweep:
         return numbers | {"result": self.result, "failure_time": self.failure_time}
 
     def to_pandas(self):
-        """A `pandas.DataFrame`, one row for each variant (needs the `data` extra)."""
-        import pandas as pd
+        """A `pandas.DataFrame`, one row for each variant, units in its `attrs["units"]` (needs the
+        `data` extra)."""
+        pd = of_extra("pandas", "data")
 
-        return pd.DataFrame(self.columns(), index=pd.RangeIndex(self.size, name="row"))
+        table = pd.DataFrame(self.columns(), index=pd.RangeIndex(self.size, name="row"))
+        table.attrs["units"] = dict(self.units)
+        return table
 
     def to_csv(self, path: str | Path) -> Path:
         """Write the table, one row for each variant; returns the path."""
@@ -91,18 +102,22 @@ class Sweep:
         return path
 
     def summary(self) -> str:
-        """How many finished and failed, and how the measures are spread."""
+        """How many finished and failed, what was varied, and how the measures are spread."""
         good, done = int(self.succeeded.sum()), int(self.finished.sum())
         lines = [f"{self.size} variants: {done} finished, {done - good} of them failed"]
         for word in np.unique(self.result[self.finished & ~self.succeeded]):
             members = np.flatnonzero(self.result == word)
             lines.append(f"  {word.replace('_', ' ')}: {members.size}, such as row {members[0]}")
-        width = max((len(name) for name in self.measures), default=0)
+        width = max(len(self.with_unit(name)) for name in (*self.table, *self.measures))
+        for name, x in self.table.items():
+            ends = f"{np.min(x):.6g} to {np.max(x):.6g}"
+            lines.append(f"  {self.with_unit(name):{width}}  {ends}, varied")
         for name, x in self.measures.items():
             x = x[self.succeeded]
             if x.size:
                 low, middle, high = np.quantile(x, [0.0, 0.5, 1.0])
-                lines.append(f"  {name:{width}}  {low:.6g} to {high:.6g}, median {middle:.6g}")
+                ends = f"{low:.6g} to {high:.6g}"
+                lines.append(f"  {self.with_unit(name):{width}}  {ends}, median {middle:.6g}")
         return "\n".join(lines)
 
     @staticmethod
@@ -113,10 +128,16 @@ class Sweep:
         page, table = shards.read_page(folder), shards.read_table(folder)
         count = -(-page["rows"] // page["shard"])
         found = [shards.read_shard(folder, i) for i in range(count)]
-        return together(table, page["shard"], found, experiment)
+        return together(table, page["shard"], found, experiment, page.get("units"))
 
 
-def together(table, shard: int, found: list[dict | None], base: Experiment | None) -> Sweep:
+def together(
+    table,
+    shard: int,
+    found: list[dict | None],
+    base: Experiment | None,
+    units: dict[str, str] | None = None,
+) -> Sweep:
     """One result from what the shards found; None where a shard is not finished."""
     rows = len(next(iter(table.values())))
     known = next((x for x in found if x is not None), None)
@@ -130,7 +151,7 @@ def together(table, shard: int, found: list[dict | None], base: Experiment | Non
     )
     text, never = np.full(rows, "", "<U32"), np.full(rows, np.nan)
     if known is None:
-        return Sweep(table, {}, text, never, {}, base)
+        return Sweep(table, {}, text, never, {}, base, units)
     measures = {n.removeprefix("measure/"): column(n, known[n], np.nan) for n in names}
     result = column("result", text, "")
     times = column("failure_time", never, np.nan)
@@ -139,4 +160,4 @@ def together(table, shard: int, found: list[dict | None], base: Experiment | Non
         n.split("/")[2]: value for n, value in x.items() if n.startswith(f"envelope/{kind}/")
     }
     envelope = {k: joined([part(x, k) for x in found if x is not None]) for k in sorted(kinds)}
-    return Sweep(table, measures, result, times, envelope, base)
+    return Sweep(table, measures, result, times, envelope, base, units)

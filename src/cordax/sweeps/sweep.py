@@ -17,10 +17,11 @@ from .._precision import enable_x64
 from .._results import RESULTS
 from ..batch import simulate_batch
 from ..experiment import Experiment
-from ..parameters import Vary, varied
+from ..mechanics.units import unit_of
+from ..parameters import Vary, unit_of_parameter, varied
 from ..recording import observe
 from . import shards
-from .measures import as_measures, name_of, sums
+from .measures import Measure, as_measures, name_of, sums
 from .result import Sweep, together
 from .variations import checked
 
@@ -83,9 +84,10 @@ def sweep(
     chosen = as_measures(measures)
     job = Job(experiment, chosen, tuple(envelope), chunk, bool(jax.config.jax_enable_x64))  # pyright: ignore
     require(len(chosen) + len(envelope) > 0, "measures", measures, "something to keep")
-    place = None if folder is None else Path(folder)
+    place, units = None if folder is None else Path(folder), _units(experiment, table, chosen)
     if place is not None:
-        shards.open_folder(place, _page(job, table, rows, shard), table, overwrite)
+        page = _page(job, table, rows, shard) | {"units": units}
+        shards.open_folder(place, page, table, overwrite)
     count = -(-rows // shard)
     found: list[dict | None] = [None] * count
     if place is not None:
@@ -100,7 +102,7 @@ def sweep(
             bar.update(len(_first(part(i))))
     if bar is not None:
         bar.close()
-    return together(table, shard, found, experiment)
+    return together(table, shard, found, experiment, units)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +125,7 @@ class _Keep:
     def __call__(self, run):
         return {
             "measures": {name_of(m): m(run) for m in self.measures},
-            "envelope": {name: observe(run, name) for name in self.envelope},
+            "envelope": {name: observe(run, name, "envelope") for name in self.envelope},
             "t": run.t,
             "result": run.result,
             "failure_time": run.failure_time,
@@ -186,6 +188,14 @@ def _results(job: Job, executor: Executor | None, folder, parts: dict[int, dict]
     if failed:
         i, error = failed[0]
         raise RuntimeError(f"{len(failed)} shards failed, such as shard {i}: {error}") from error
+
+
+def _units(experiment: Experiment, table, measures) -> dict[str, str]:
+    """Of what is varied and measured, by name, where they are known."""
+    found = {name: unit_of_parameter(experiment, name) for name in table}
+    named = [m for m in measures if isinstance(m, Measure)]
+    found |= {m.name: unit_of(experiment.system, m.quantity) for m in named}
+    return {name: unit for name, unit in found.items() if unit}
 
 
 def _page(job: Job, table, rows: int, shard: int) -> dict[str, Any]:

@@ -1,37 +1,55 @@
 """The machines. Each file says what one machine is; nothing else in cordax depends on them."""
 
+from typing import TYPE_CHECKING
+
+from .._later import later
 from ..mechanics.cables import ElasticCables, RigidCables
 from ..mechanics.drives import ProgrammedLengths, ServoWinches, Winches
 from ..mechanics.exits import CarriageExit, PointExit, PulleyExit, SwivelPulleyExit
-from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia
-from .mechanism import Mechanism, single_strut, tensegrity_manipulator
-from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
-from .oscillator import Oscillator, Pendulum
-from .rod import (
-    Cylinder,
-    DiscreteRod,
-    End,
-    Gripper,
-    Harness,
-    Joint,
-    Plane,
-    PlasticFlow,
-    Sphere,
-    SplineRod,
-    StrandSlip,
-)
-from .rope_robot import (
-    AxialRopes,
-    LinearRope,
-    Platform,
-    ProgressiveRope,
-    RopeLaw,
-    RopeRobot,
-    SpatialRopeRobot,
-    WinchedRopes,
-    ropes_for_cables,
-    two_rope_robot,
-)
+
+if TYPE_CHECKING:
+    from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia
+    from .mechanism import Mechanism, single_strut, tensegrity_manipulator
+    from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
+    from .oscillator import Oscillator, Pendulum
+    from .rod import (
+        Cylinder,
+        DiscreteRod,
+        End,
+        Gripper,
+        Harness,
+        Joint,
+        Plane,
+        PlasticFlow,
+        Sphere,
+        SplineRod,
+        StrandSlip,
+    )
+    from .rope_robot import (
+        AxialRopes,
+        LinearRope,
+        Platform,
+        ProgressiveRope,
+        RopeLaw,
+        RopeRobot,
+        SpatialRopeRobot,
+        WinchedRopes,
+        ropes_for_cables,
+        two_rope_robot,
+    )
+
+#: names by their package, which is imported when one is asked for: all of them take as long as JAX
+PACKAGES = {
+    "cable_robot": "CableRobot NaturalBody Payload box_inertia",
+    "mechanism": "Mechanism single_strut tensegrity_manipulator",
+    "neck": "Bars ElasticTendon Motors Neck RigidTendon Routing Springs",
+    "oscillator": "Oscillator Pendulum",
+    "rod": "Cylinder DiscreteRod End Gripper Harness Joint Plane PlasticFlow Sphere "
+    "SplineRod StrandSlip",
+    "rope_robot": "AxialRopes LinearRope Platform ProgressiveRope RopeLaw RopeRobot "
+    "SpatialRopeRobot WinchedRopes ropes_for_cables two_rope_robot",
+}
+__getattr__, __dir__ = later(__name__, PACKAGES)
 
 __all__ = [
     "AxialRopes",

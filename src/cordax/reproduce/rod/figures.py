@@ -10,7 +10,7 @@ from .experiments import FOLLOWED_STEP, Study
 from .march import Run
 from .paper import CONTROL_POINTS
 from .schemes import COMPARED_AT, LABELS
-from .setup import DURATION, FORCE, FREQUENCY, GRID_STEP, STEP, soft_rod
+from .setup import DURATION, GRID_STEP, STEP, push_of, soft_rod
 
 _SCHEME_STYLE = {
     # colour index and marker
@@ -53,11 +53,8 @@ def write(study: Study, folder: Path) -> list[Path]:
 
 
 def _film_run():
-    push = lambda t, state: jnp.stack(
-        [0.0 * t, FORCE * jnp.sin(2.0 * jnp.pi * FREQUENCY * t), 0.0 * t]
-    )
     options = {"dt": STEP, "duration": _FILMED, "integrator": "forest_ruth_4", "save_every": 10}
-    return simulate(soft_rod(), control=push, **options)
+    return simulate(soft_rod(), control=push_of("forced"), **options)
 
 
 def _control_points(study: Study):

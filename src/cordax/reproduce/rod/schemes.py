@@ -4,12 +4,11 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ...formulations import Dynamics, Minimal
 from ...integrators import BY_NAME
 from ...mechanics import Delegate
+from ...simulate import simulate
 from ...statics import modes
 from ...systems import SplineRod
 from ..timing import Timing
@@ -32,7 +31,7 @@ COMPARED_STEPS = (2e-3, 1e-3, 5e-4, 2.5e-4)
 WATCHED = 5.0
 #: relative width of the interval in which that step is found
 RESOLUTION = 5e-3
-#: steps over which evaluations are counted
+#: steps over which evaluations are counted, and as many before them
 COUNTED = 10
 
 
@@ -141,25 +140,18 @@ class _Counting(Delegate):
 
 
 def evaluations(rod: SplineRod, scheme: str) -> float:
-    """Force evaluations per step at 2 ms, on average over the first ones, counted as they
-    happen."""
-    method, counting = BY_NAME[scheme](), _Counting(rod)
-    dynamics = Dynamics(counting, Minimal())
-    still = lambda t, q, v: jnp.zeros(3)
-    dt = jnp.asarray(2e-3)
+    """Force evaluations per step at 2 ms, on average over the steps after the first ones, counted
+    as they happen."""
+    counting = _Counting(rod)
 
-    @jax.jit
-    def steps(state, carry):
-        step = lambda i, c: method.step(dynamics, i * dt, dt, c[0], still, c[1])[:2]
-        return jax.lax.fori_loop(0, COUNTED, step, (state, carry))
+    def until(steps: int) -> int:
+        counting.calls.clear()
+        run = simulate(counting, dt=2e-3, duration=2e-3 * steps, integrator=scheme)
+        jax.block_until_ready(run.q)
+        jax.effects_barrier()
+        return len(counting.calls)
 
-    state = rod.default_state()
-    carry = method.init(dynamics, 0.0 * dt, dt, state, still)
-    jax.effects_barrier()
-    counting.calls.clear()
-    jax.block_until_ready(steps(state, carry))
-    jax.effects_barrier()
-    return len(counting.calls) / COUNTED
+    return (until(2 * COUNTED) - until(COUNTED)) / COUNTED
 
 
 def growth_exponent(t: np.ndarray, error: np.ndarray) -> float:

@@ -4,7 +4,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optimistix as optx
 
 from ..._checks import require, require_shape
 from ..._precision import as_float_array
@@ -67,6 +66,8 @@ def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e
         robot, wanted = args
         turned = axes @ rotations.exponential_matrix(x[3:])
         return lengths(robot, origin + x[:3], turned, t) - wanted
+
+    import optimistix as optx  # takes longer to import than all of the robot
 
     solver = optx.LevenbergMarquardt(rtol=tolerance, atol=tolerance)
     found = optx.least_squares(

@@ -21,6 +21,7 @@ from ...mechanics import Scene, State, System
 from ...mechanics.motion import Reference, reference_field, require_position
 from .energy import dot
 from .joints import (
+    Friction,
     JointLinearisation,
     Joints,
     at_joints,
@@ -60,9 +61,10 @@ class DiscreteRod(System):
     - `length` [m], `line_density` [kg/m]; `EA` [N], `EI` [N m^2], `GJ` [N m^2];
     - `bending_time`, `axial_time` [s]: damping, moments and tension resist their rates with these
       times their stiffness; `drag` [N s/m^2]: resistance of the air per length and speed;
-    - `stick`, if given: friction within the rod, between strands or coat and core, resists bending
-      with so many times `EI` until it slips. How much it has slipped are inputs; `StrandSlip`
-      is the controller that knows them;
+    - `stick` and `slip` [1/m], if given: friction within the rod, between strands or coat and core,
+      resists bending with so many times `EI`, up to so much curvature; where more would be left, it
+      slips. How much had slipped before a step are inputs; `StrandSlip` is the controller that
+      knows them;
     - `rest_curvature` (s + 1, 2) [1/m]: at every joint, along both material directors; None:
       straight;
     - `gyration` [m]: radius of gyration about the rod itself;
@@ -83,6 +85,7 @@ class DiscreteRod(System):
     axial_time: Float[Array, ""] = float_field(default=0.0)
     drag: Float[Array, ""] = float_field(default=0.0)
     stick: Float[Array, ""] | None = float_field(default=None)
+    slip: Float[Array, ""] | None = float_field(default=None)
     rest_curvature: Float[Array, "k 2"] | None = float_field(default=None)
     gyration: Float[Array, ""] = float_field(default=3e-3)
     gravity: Float[Array, ""] = float_field(default=9.81)
@@ -101,6 +104,10 @@ class DiscreteRod(System):
             require_positive(name, getattr(self, name), zero_allowed=True)
         if self.stick is not None:
             require_positive("stick", self.stick, zero_allowed=True)
+            require(self.slip is not None, "slip", None, "a curvature, where stick is given")
+        if self.slip is not None:
+            require_positive("slip", self.slip)
+            require(self.stick is not None, "stick", None, "a ratio to EI, where slip is given")
         if self.rest_curvature is not None:
             require_shape("rest_curvature", self.rest_curvature, (k, 2))
 
@@ -124,7 +131,7 @@ class DiscreteRod(System):
 
     @property
     def units(self):
-        return {"nodes": "m", "stretch": "1", "slip": "1/m"}
+        return {"nodes": "m", "stretch": "1", "slip": "1/m", "stuck_energy": "J"}
 
     @property
     def constant_mass(self):
@@ -166,25 +173,19 @@ class DiscreteRod(System):
         first, last = (g.frame(t)[0][None] for g in (self.left, self.right))
         return jnp.concatenate([first, inner, last])
 
-    def _held(self, t, which):
+    def _held(self, t):
         """Of the grippers: points, unit tangents and directors, (2, 3) each."""
-        frames = [gripper.frame(t) for gripper in (self.left, self.right)]
-        return jnp.stack([f[which] for f in frames])
+        frames = zip(self.left.frame(t), self.right.frame(t), strict=True)
+        return tuple(jnp.stack(pair) for pair in frames)
 
-    def _joints(self, t, u=None) -> Joints:
-        """Without `u`, as if nothing resisted slip."""
-        ends, across = self._held(t, 1).T, self._held(t, 2).T
+    def _joints(self, held, u=None) -> Joints:
+        """In grippers as they are `held`; without `u`, as if nothing resisted slip."""
+        ends, across = held[1].T, held[2].T
         still = _unit(jnp.diff(self.nodes, axis=0)).T
         between = lambda ends, inner: jnp.concatenate([ends[:, :1], inner, ends[:, 1:]], axis=1)
         after = np.arange(self.segments + 1) < self.segments
         stiffness, rest = jnp.stack([self.EI, self.EI, self.GJ])[:, None], self._rest()
         time = self.bending_time * jnp.ones((3, 1), self.nodes.dtype)
-        if self.stick is not None and u is not None:
-            # two springs in parallel are one, at rest in between
-            stuck = self.stick * jnp.array([[1.0], [1.0], [0.0]], self.nodes.dtype)
-            slipped = jnp.pad(u.reshape(2, -1), ((0, 1), (0, 0)))
-            rest = (rest + stuck * slipped) / (1.0 + stuck)
-            stiffness, time = (1.0 + stuck) * stiffness, time / (1.0 + stuck)
         return materialise(
             Joints(
                 between(ends, still),
@@ -196,8 +197,14 @@ class DiscreteRod(System):
                 self.spacing,
                 jnp.where(after, self.EA, 0.0),
                 self.axial_time,
+                self._friction(u),
             )
         )
+
+    def _friction(self, u) -> Friction | None:
+        if self.stick is None or self.slip is None or u is None:
+            return None
+        return Friction(self.stick * self.EI * self.shares, u.reshape(2, -1), self.slip)
 
     def _variables(self, points, tangents, q):
         """Of the joints (8, s + 1), linear in all three: points and tangents (2, 3) of grippers."""
@@ -208,20 +215,24 @@ class DiscreteRod(System):
         return at_joints(jnp.concatenate([ends[:1], edges, ends[1:]]).T, angles)
 
     def _moving(self, t, q, v):
-        """Variables of the joints and their rates; a director that turns more than its tangent is
-        an angle."""
-        held = lambda t: tuple(self._held(t, which) for which in range(3))
-        (points, along, across), turns = jax.jvp(held, (t,), (jnp.ones_like(t),))
+        """How grippers hold; variables of the joints and their rates: a director that turns more
+        than its tangent is an angle."""
+        held, turns = jax.jvp(self._held, (t,), (jnp.ones_like(t),))
+        points, along, across = held
         rate = self._variables(turns[0], turns[1], v)
         roll = jnp.sum(turns[2] * jnp.cross(along, across), axis=1)
-        return self._variables(points, along, q), rate.at[6, 0].add(roll[0]).at[7, -1].add(roll[1])
+        rate = rate.at[6, 0].add(roll[0]).at[7, -1].add(roll[1])
+        return materialise((held, self._variables(points, along, q), rate))
 
     def strains(self, t, q):
         """At the joints curvature along the second and against the first director, and twist, (3,
         s + 1) [1/m]; stretch of the segments (s,)."""
-        x = self._variables(self._held(t, 0), self._held(t, 1), q)
+        return self._strains(self._held(t), q)
+
+    def _strains(self, held, q):
+        x = self._variables(held[0], held[1], q)
         stretch = jnp.sqrt(dot(x[3:6], x[3:6]))[:-1] / self.spacing - 1.0
-        return self._joints(t).strains(x), stretch
+        return self._joints(held).strains(x), stretch
 
     # --- equations
     def _rest(self):
@@ -230,8 +241,9 @@ class DiscreteRod(System):
         return jnp.pad(bent.T, ((0, 1), (0, 0)))
 
     def potential_energy(self, t, q):
-        joints, stretch = self.strains(t, q)
-        bent = jnp.sum(self._joints(t).bending * (joints - self._rest()) ** 2)
+        held = self._held(t)
+        joints, stretch = self._strains(held, q)
+        bent = jnp.sum(self._joints(held).bending * (joints - self._rest()) ** 2)
         elastic = bent + self.spacing * self.EA * jnp.sum(stretch**2)
         return 0.5 * elastic + self._weight() * jnp.sum(self.place(t, q)[1:-1, 2])
 
@@ -247,13 +259,14 @@ class DiscreteRod(System):
         return -jnp.concatenate([(slowed + down).reshape(-1), angles])
 
     def force(self, t, q, v, u):
-        resists = self._joints(t, u).resistance(*materialise(self._moving(t, q, v)))
+        held, x, rate = self._moving(t, q, v)
+        resists = self._joints(held, u).resistance(x, rate)
         return self._outside(v) - split(gathered(resists))
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
         """Joint by joint; the mass matrix is constant, and there are no constraints."""
-        moving = materialise(self._moving(t, q, v))
-        resists, elastic, viscous = self._joints(t, u).linearised(*moving)
+        held, x, rate = self._moving(t, q, v)
+        resists, elastic, viscous = self._joints(held, u).linearised(x, rate)
         kinds = np.array([1.0, 1.0, 1.0, 0.0])[:, None] * np.ones(self.segments)
         return JointLinearisation(
             f=self._outside(v) - split(gathered(resists)),
@@ -291,7 +304,13 @@ class DiscreteRod(System):
 
     def outputs(self, t, q, v, u, multipliers):
         nodes = self.place(t, q)
-        return {"nodes": nodes, "stretch": jnp.max(jnp.abs(self.strains(t, q)[1]))}
+        strains, stretch = self.strains(t, q)
+        found = {"nodes": nodes, "stretch": jnp.max(jnp.abs(stretch))}
+        friction = self._friction(u)
+        if friction is not None:
+            # no part of the potential energy, which does not know what has slipped
+            found["stuck_energy"] = friction.energy(strains)
+        return found
 
     def geometry(self, t, q):
         nodes = self.place(t, q)
@@ -313,10 +332,11 @@ class DiscreteRod(System):
         - `mean` (s + 1, 2) [1/m]: what they are if nothing speaks against it."""
         inner, l, node = 3 * (self.segments - 1), self.spacing, self.line_density * self.spacing
         t, q = jnp.zeros((), self.nodes.dtype), self.default_state().q
-        by_place = lambda x: self.strains(t, jnp.concatenate([x, q[inner:]]))
+        held = self._held(t)
+        by_place = lambda x: self._strains(held, jnp.concatenate([x, q[inner:]]))
         joints, _ = by_place(q[:inner])
         by_joint, by_stretch = jax.jacfwd(by_place)(q[:inner])
-        here = self._joints(t)
+        here = self._joints(held)
         moments = here.bending[:2, :, None] * by_joint[:2]  # of unit curvatures
         moments = moments.reshape(-1, inner)
         up = jnp.array([0.0, 0.0, 1.0]) * self.gravity
@@ -324,7 +344,7 @@ class DiscreteRod(System):
         bent = joints[:2]
         if speed is not None:
             v = jnp.concatenate([speed.reshape(-1), jnp.zeros(self.segments)])
-            x, rate = self._moving(t, q, v)
+            _, x, rate = self._moving(t, q, v)
             bent = bent + self.bending_time * jax.jvp(here.strains, (x,), (rate,))[1][:2]
             load = load + self.drag * l * speed.reshape(-1)
         unmet = load + bent.reshape(-1) @ moments  # what rest curvature and tension balance

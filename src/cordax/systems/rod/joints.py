@@ -3,6 +3,8 @@
 A joint sees eight variables, both segments a and b [m] and their angles [rad]: arrays (8, k),
 joints last. Segments are measured from reference frames: unit directions and directors across."""
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from jaxtyping import Array, Float
 
 from ...math.chain import ChainFactor, factor_chain
 from ...math.materialise import materialise
+from ...math.safe import safe_norm
 from ...mechanics import Linearisation
 from .energy import dot
 
@@ -19,11 +22,67 @@ from .energy import dot
 REACH = 3
 
 
+class _Seen(NamedTuple):
+    """Of both segments of joints: directions, two directors across, how the latter turn as the
+    direction moves, per angle that it moves by; curvature binormal times length, `1/(1 + cosine)`
+    between the segments, and strains times length."""
+
+    along: Any
+    across: Any
+    beside: Any
+    roll: Any
+    bend: Any
+    share: Any
+    strains: Any
+
+
+class Friction(eqx.Module):
+    """Resists curvature beyond `slipped` (2, k) [1/m] with `stiffness` (k,) [N m^2 times m]; what
+    exceeds `slip` [1/m], in any direction, slips. Strains are (3, k) [1/m], twist the last."""
+
+    stiffness: Float[Array, " k"]
+    slipped: Float[Array, "2 k"]
+    slip: Float[Array, ""]
+
+    def stuck(self, strains):
+        """Curvature (2, k) that is resisted."""
+        return resisted(strains[:2] - self.slipped, self.slip)
+
+    def moments(self, strains):
+        """[N m times m], (2, k); times changes of curvature they are work."""
+        return self.stiffness * self.stuck(strains)
+
+    def change(self, strains, by):
+        """Of moments (2, 8, k), with variables by which strains change as `by` (3, 8, k): what
+        slips is resisted no more along the way it slips, and less across it."""
+        beyond, change = strains[:2] - self.slipped, by[:2]
+        share, size = _share(beyond, self.slip)
+        along = jnp.sum(beyond[:, None] * change, axis=0) / (size * size)
+        along = jnp.where(share < 1.0, along, 0.0)
+        return self.stiffness * share * (change - beyond[:, None] * along)
+
+    def energy(self, strains):
+        """Of what sticks [J]."""
+        return 0.5 * jnp.sum(self.stiffness * self.stuck(strains) ** 2)
+
+
+def resisted(beyond, slip):
+    """Of curvature (2, k) beyond what has slipped, the part that sticks."""
+    return _share(beyond, slip)[0] * beyond
+
+
+def _share(beyond, slip):
+    """That sticks, and the size of all."""
+    size = jnp.maximum(safe_norm(beyond, axis=0), 1e-9)
+    return jnp.minimum(1.0, slip / size), size
+
+
 class Joints(eqx.Module):
     """`along`, `across` (3, k + 1): references of the segments before, between and after k joints;
     `shares` (k,) [m] of the length; `bending` (3, k) [N m^2 times m], `rest` (3, k) [1/m] of two
     curvatures and twist, `time` (3, 1) [s] of their damping; `spacing` [m], `axial` [N] and
-    `axial_time` [s] of the segment after each joint, without stiffness after the last."""
+    `axial_time` [s] of the segment after each joint, without stiffness after the last; `friction`,
+    if there is any."""
 
     along: Float[Array, "3 k1"]
     across: Float[Array, "3 k1"]
@@ -34,32 +93,57 @@ class Joints(eqx.Module):
     spacing: Float[Array, ""]
     axial: Float[Array, " k"]
     axial_time: Float[Array, ""]
+    friction: Friction | None = None
 
     def strains(self, x):
-        """Curvature along the second and against the first director, and twist, (3, k) [1/m].
+        """Curvature along the second and against the first director, and twist, (3, k) [1/m]."""
+        return jnp.stack(self._seen(x).strains) / self.shares
 
-        What has many uses is stored: XLA would copy all that comes before it into each of them, a
-        hundredfold in the second derivatives."""
+    def _seen(self, x) -> "_Seen":
+        """What has many uses is stored: XLA would copy all that comes before it into each of them,
+        a hundredfold in the second derivatives."""
         x = tuple(x)
         before, after = (slice(None, -1), slice(1, None))
         pick = lambda frame, which: tuple(component[which] for component in frame)
         ta, tb = materialise((_unit(x[:3]), _unit(x[3:6])))
-        ma = _turned(pick(self.across, before), pick(self.along, before), ta, x[6])
-        mb = _turned(pick(self.across, after), pick(self.along, after), tb, x[7])
-        ma, mb = materialise((ma, mb))
-        bend = _times(2.0 / (1.0 + dot(ta, tb)), _cross(ta, tb))
-        bend, carried = materialise((bend, _transported(ma, ta, tb)))
+        ma, ha = _turned(pick(self.across, before), pick(self.along, before), ta, x[6])
+        mb, hb = _turned(pick(self.across, after), pick(self.along, after), tb, x[7])
+        ma, mb, ha, hb = materialise((ma, mb, ha, hb))
+        share = 1.0 / (1.0 + dot(ta, tb))
+        bend = _times(2.0 * share, _cross(ta, tb))
+        na, nb = _cross(ta, ma), _cross(tb, mb)
+        bend, carried, na, nb = materialise((bend, _transported(ma, ta, tb), na, nb))
         twist = jnp.arctan2(dot(_cross(carried, mb), tb), dot(carried, mb))
-        first = 0.5 * (dot(bend, _cross(ta, ma)) + dot(bend, _cross(tb, mb)))
+        first = 0.5 * (dot(bend, na) + dot(bend, nb))
         second = -0.5 * (dot(bend, ma) + dot(bend, mb))
-        return jnp.stack([first, second, twist]) / self.shares
+        return _Seen((ta, tb), (ma, mb), (na, nb), (ha, hb), bend, share, (first, second, twist))
 
     def _strains(self, x):
-        """And their derivatives (3, 8, k)."""
-        found, back = jax.vjp(self.strains, x)
-        ones = jnp.ones_like(found[0])
-        each = jax.vmap(lambda which: back(which[:, None] * ones)[0])
-        return materialise((found, each(jnp.eye(3, dtype=x.dtype))))
+        """And their derivatives (3, 8, k), after Bergou, Audoly, Vouga, Wardetzky and Grinspun,
+        "Discrete viscous threads" (2010), for directors that turn no more than their segment; those
+        measured from a reference also turn with the way the segment takes from there."""
+        seen = self._seen(x)
+        (ta, tb), (ma, mb), (na, nb), (ha, hb) = seen.along, seen.across, seen.beside, seen.roll
+        first, second, _ = seen.strains
+        long = [1.0 / jnp.sqrt(dot(e, e)) for e in (x[:3], x[3:6])]
+        mean = _times(seen.share, _plus(ta, tb))
+        m, n = (_times(seen.share, _plus(*pair)) for pair in (seen.across, seen.beside))
+
+        def row(value, turned, sign, by_angles):
+            """Of a curvature: by both segments and both angles."""
+            falls = _times(-value, mean)
+            a = _plus(falls, _times(sign, _cross(tb, turned)), _times(by_angles[0], ha))
+            b = _plus(falls, _times(-sign, _cross(ta, turned)), _times(by_angles[1], hb))
+            return jnp.stack([*_times(long[0], a), *_times(long[1], b), *by_angles])
+
+        half = _times(0.5, seen.bend)
+        ones = jnp.ones_like(first)
+        by_first = row(first, n, 1.0, (-dot(half, ma), -dot(half, mb)))
+        by_second = row(second, m, -1.0, (-dot(half, na), -dot(half, nb)))
+        a, b = _plus(half, _times(-1.0, ha)), _plus(half, hb)
+        by_twist = jnp.stack([*_times(long[0], a), *_times(long[1], b), -ones, ones])
+        by = jnp.stack([by_first, by_second, by_twist]) / self.shares
+        return materialise((jnp.stack(seen.strains) / self.shares, by))
 
     def resistance(self, x, rate):
         """Forces (8, k) against variables and rates."""
@@ -68,7 +152,10 @@ class Joints(eqx.Module):
 
     def _moments(self, found, by, rate):
         rates = jnp.sum(by * rate, axis=1)
-        return self.bending * (found - self.rest + self.time * rates)
+        moments = self.bending * (found - self.rest + self.time * rates)
+        if self.friction is None:
+            return moments
+        return moments + jnp.pad(self.friction.moments(found), ((0, 1), (0, 0)))
 
     def _bent(self, found, by, rate):
         return jnp.sum(self._moments(found, by, rate)[:, None] * by, axis=0)
@@ -95,6 +182,9 @@ class Joints(eqx.Module):
         curved = materialise(jax.vmap(push, out_axes=2)(jnp.eye(8, dtype=x.dtype)))  # (3, 8, 8, k)
         moments = materialise(self._moments(found, by, rate))
         stiff = self.bending[:, None] * by
+        if self.friction is not None:
+            rubbed = self.friction.change(found, by)
+            stiff = stiff + jnp.pad(rubbed, ((0, 1), (0, 0), (0, 0)))
         slow = (self.time * self.bending)[:, None]
         change = stiff + slow * jnp.sum(curved * rate[:, None], axis=1)
         outer = lambda x, y: jnp.sum(x[:, :, None] * y[:, None], axis=0)
@@ -240,6 +330,9 @@ def _transported(x, a, b):
 
 
 def _turned(across, along, to, angle):
-    """Directors `across` moved with unit vectors `along` to others, and turned about these."""
+    """Directors `across` moved with unit vectors `along` to others, and turned about these; and by
+    how much they turn about the vectors as these move on, compared with turning no more than they
+    do."""
     a = materialise(_transported(across, along, to))
-    return _plus(_times(jnp.cos(angle), a), _times(jnp.sin(angle), _cross(to, a)))
+    way = _times(-1.0 / (1.0 + dot(along, to)), _cross(along, to))
+    return _plus(_times(jnp.cos(angle), a), _times(jnp.sin(angle), _cross(to, a))), way

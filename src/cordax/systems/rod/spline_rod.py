@@ -26,7 +26,8 @@ from .ends import End
 from .layout import Layout, layout
 from .linearisation import RodLinearisation
 from .obstacles import Obstacle
-from .quadrature import Quadrature, Spans, check_rule, nodes, quadrature, times_gram
+from .quadrature import Quadrature, Spans, check_rule, quadrature, times_gram
+from .straight import fastest_straight
 
 
 class SplineRod(System):
@@ -241,7 +242,7 @@ class SplineRod(System):
     def energies(self, t, q, v):
         """With what the held control points have, which grippers move."""
         dP = self.control_rate(t, v)
-        momentum = (self._densities() * self.span)[:, None] * times_gram(dP)
+        momentum = (self.densities() * self.span)[:, None] * times_gram(dP)
         return 0.5 * jnp.sum(dP * momentum), self.potential_energy(t, q)
 
     def control_forces(self, t, q, v, u) -> Float[Array, "4 n"]:
@@ -278,16 +279,17 @@ class SplineRod(System):
         if self.left.moves or self.right.moves:
             _, accelerations = self._end_rates(t)
             A = self.layout.join(jnp.zeros_like(q), *accelerations)
-            inertia = self._densities()[:, None] * self.span * times_gram(A)
+            inertia = self.densities()[:, None] * self.span * times_gram(A)
             F = F - self.layout.split(inertia)
         return F
 
-    def _densities(self):
+    def densities(self) -> Float[Array, " 4"]:
+        """Of x, y, z [kg/m] and theta [kg m]."""
         mu, polar = self.line_density
         return jnp.stack([mu, mu, mu, polar])
 
     def mass_matrix(self, q):
-        J = self._densities() * self.span
+        J = self.densities() * self.span
         return jax.scipy.linalg.block_diag(
             *(J[c] * G for c, G in enumerate(self.layout.gram_blocks))
         )
@@ -295,11 +297,11 @@ class SplineRod(System):
     def momentum(self, q, v):
         zero = jnp.zeros(4, v.dtype)
         P = times_gram(self.layout.join(v, zero, zero, zero, zero))
-        return self.layout.split((self._densities() * self.span)[:, None] * P)
+        return self.layout.split((self.densities() * self.span)[:, None] * P)
 
     def mass_solve(self, q, B):
         parts = np.cumsum([len(f) for f in self.layout.free])[:-1]
-        J = self._densities() * self.span
+        J = self.densities() * self.span
         blocks = jnp.split(B, parts)
         return jnp.concatenate(
             [
@@ -312,7 +314,7 @@ class SplineRod(System):
 
     def acceleration(self, t, q, v, u):
         parts = np.cumsum([len(f) for f in self.layout.free])[:-1]
-        J = self._densities() * self.span
+        J = self.densities() * self.span
         forces = jnp.split(self.total_force(t, q, v, u), parts)
         return jnp.concatenate(
             [
@@ -339,7 +341,7 @@ class SplineRod(System):
             materialise(K),
             D,
             jnp.stack([self.left.stiffness, self.right.stiffness]),
-            self._densities() * self.span,
+            self.densities() * self.span,
             self.layout,
         )
 
@@ -374,29 +376,7 @@ class SplineRod(System):
 
     def fastest_frequency(self):
         """Of the straight rod, from its axial, bending and twisting stiffness [rad/s]."""
-        numbers = (self.elasticity, self.span, self._densities(), self.left, self.right)
-        leaves = jax.tree.leaves(eqx.filter(numbers, eqx.is_array))
-        if any(known_values(x) is None for x in leaves):
-            return None
-        H, h, J = (
-            self.elasticity,
-            float(self.span),
-            np.asarray(self._densities()) * float(self.span),
-        )
-        x, w = nodes(self.control_points, self.quadrature)
-        _, b1, b2, _ = bsplines.basis(self.control_points, x)
-        stretch = (b1.T * w) @ b1 / h
-        bend = (b2.T * w) @ b2 / h**3
-        blocks = [H.stretch * stretch, H.bending * bend, H.bending * bend, H.twist * stretch]
-        fastest = 0.0
-        for c, (K, free) in enumerate(zip(blocks, self.layout.free, strict=True)):
-            K = np.asarray(K).copy()
-            if c < 3:
-                K[0, 0] += float(self.left.stiffness[c])
-                K[-1, -1] += float(self.right.stiffness[c])
-            values = np.linalg.eigvals(self.layout.gram_inverses[c] @ K[np.ix_(free, free)]) / J[c]
-            fastest = max(fastest, float(np.sqrt(np.max(np.real(values)))))
-        return fastest
+        return fastest_straight(self)
 
     def valid(self, t, q, v):
         """No part of the control polygon is stretched to ten times its length: explicit steps that

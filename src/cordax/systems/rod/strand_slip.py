@@ -1,30 +1,26 @@
 """Dry friction within a bent rod: strands that stick to each other and slip."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive
+from ..._checks import require
 from ..._fields import part_field
-from ..._precision import float_field
-from ...math.safe import safe_norm
 from ...mechanics import Controller
 from .discrete_rod import DiscreteRod
+from .joints import resisted
 
 
 class StrandSlip(Controller):
-    """Return mapping between steps, for a `DiscreteRod` with `stick`.
+    """What has slipped, for a `DiscreteRod` with `stick` and `slip`.
 
-    Friction resists curvature that has not slipped. Where that would exceed `curvature` [1/m], in
-    any direction across the rod, the rest has slipped: friction moments are `stick EI curvature` at
-    most, and a rod bent to and fro takes the energy of its hysteresis. At the start friction does
-    nothing."""
+    Friction resists curvature that has not slipped, up to `slip` [1/m] in any direction across the
+    rod; the rest slips. Within a step the rod itself knows that, from what had slipped before it;
+    this keeps count from step to step. Friction moments are `stick EI slip` at most, and a rod bent
+    to and fro takes the energy of its hysteresis. At the start friction does nothing."""
 
     rod: DiscreteRod = part_field()
-    curvature: Float[Array, ""] = float_field()
 
     def __check_init__(self):
-        require(self.rod.stick is not None, "rod", "stick=None", "a rod with stick")
-        require_positive("curvature", self.curvature)
+        require(self.rod.stick is not None, "rod", "stick=None", "a rod with stick and slip")
 
     def _bent(self, t, state):
         return self.rod.strains(t, state.q)[0][:2]
@@ -35,7 +31,5 @@ class StrandSlip(Controller):
     def __call__(self, t, state, memory):
         """`memory`: the slipped curvature (2, s + 1) [1/m]."""
         bent = self._bent(t, state)
-        stuck = bent - memory
-        share = jnp.minimum(1.0, self.curvature / jnp.maximum(safe_norm(stuck, axis=0), 1e-9))
-        slipped = bent - share * stuck
+        slipped = bent - resisted(bent - memory, self.rod.slip)
         return slipped.reshape(-1), slipped

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..._checks import known_values, require, require_finite, require_positive, require_shape
 from ..._fields import count_field, part_field
 from ..._precision import as_float_array, float_field
+from ..._programs import kept_filter_jit
 from ...math.materialise import materialise
 from ...mechanics import State, System
 from ...mechanics.constraints import ConstraintTerms
@@ -365,13 +366,12 @@ class RopeRobot(System):
         """In balance under constant inputs `u` (n_u,) at time `t` [s]: found from a `guess`, by
         default `hanging()`, with limited steps; differentiable. Raises where what is left of
         forces exceeds 1e-9 of weight and inputs, or of gaps 1e-9 m."""
-        start = self.hanging(t=t) if guess is None else guess
+        start = _hanging(self, as_float_array(t)) if guess is None else guess
         u = jnp.zeros(self.n_u, start.q.dtype) if u is None else as_float_array(u)
         require_shape("u", u, (self.n_u,))
         require_shape("guess.q", start.q, (self.n_q,))
         q = settled(self, as_float_array(t), start.q, u, max_steps)
-        seg, x = self.motion(q, jnp.zeros_like(q))
-        strain = known_values(jnp.max(x.stretch / seg.rest))
+        strain = known_values(_largest_strain(self, q))
         if strain is not None:
             far = f"ropes stretched by {100 * float(strain):.3g} % at rest"
             require(strain <= 0.5, "length", far, "ropes that reach their ends")
@@ -394,3 +394,15 @@ class RopeRobot(System):
 
     def geometry(self, t, q):
         return drawing.scene(self.nodes(q), self.platform, self.split(q)[1])
+
+
+# operations that would be compiled one by one
+@kept_filter_jit
+def _hanging(robot: RopeRobot, t) -> State:
+    return robot.hanging(t=t)
+
+
+@kept_filter_jit
+def _largest_strain(robot: RopeRobot, q):
+    seg, x = robot.motion(q, jnp.zeros_like(q))
+    return jnp.max(x.stretch / seg.rest)

@@ -3,10 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._programs import kept_filter_jit
 from ....math.safe import safe_norm
 from ..hanging import arcs
 
 
+@kept_filter_jit
 def hanging_arcs(chord: Float[Array, "3 m"], length, count: int) -> Float[Array, "3 s m"]:
     """Nodes [m] from the root of sagging ropes of a length (m,) [m] over chords from root to end:
     arcs in the vertical plane of the chord; ropes that are too short are straight and stretched."""
