@@ -1,6 +1,7 @@
 """`cordax view`: a machine or a saved run in the browser."""
 
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -61,10 +62,12 @@ def view(
         viewer = show(subject, sliders=moved, names=shown, title=Path(what).stem, port=port)
     except ImportError as error:
         raise ValueError(f"view: {error}") from error
-    print(f"{what} is at {viewer.url}; Ctrl-C ends it", flush=True)
-    if browser:
-        webbrowser.open(viewer.url)
-    viewer.wait()
+    with suppress(KeyboardInterrupt):  # it may come before the viewer waits
+        print(f"{what} is at {viewer.url}; Ctrl-C ends it", flush=True)
+        if browser:
+            webbrowser.open(viewer.url)
+        viewer.wait()
+    viewer.stop()
     return 0
 
 

@@ -104,7 +104,9 @@ class Viewer:
             self.stop()
 
     def stop(self) -> None:
-        """Close the page's server."""
+        """Close the page's server, once."""
+        if self._stopped.is_set():
+            return
         self._stopped.set()
         self._changed.set()
         with self._lock, redirect_stdout(StringIO()):
