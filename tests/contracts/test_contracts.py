@@ -144,6 +144,24 @@ def test_what_follows_from_an_overridden_part_follows():
     np.testing.assert_allclose(b[1], 2.0 * a[1], rtol=1e-13)
 
 
+class Watched(Pendulum):
+    """Warns by what it puts out."""
+
+    def warnings(self, outputs):
+        return {"far": outputs["angle"] > 1.0}
+
+
+class Silent(Delegate):
+    def outputs(self, t, q, v, u, multipliers):
+        return {}
+
+
+def test_a_wrapper_without_what_the_machine_inside_reads_says_so():
+    words = r"Silent.outputs: got no 'angle', expected what `warnings` of Watched reads"
+    with pytest.raises(ValueError, match=words):
+        Silent(Watched()).warnings({})
+
+
 # --- configurations and the check --------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from cordax.mechanics.drives import ProgrammedLengths, Winches
 from cordax.mechanics.exits import CarriageExit, PointExit
 from cordax.mechanics.motion import Quintic
 from cordax.systems.cable_robot import CableRobot, NaturalBody, box_inertia
+from cordax.systems.mechanism import StrainLaw
 
 BODY = NaturalBody(20.0, box_inertia(20.0, (0.4, 0.3, 0.2)))
 ARMS = np.array([[-0.2, -0.15, 0.1], [-0.2, 0.15, 0.1], [0.2, 0.15, 0.1], [0.2, -0.15, 0.1]])
@@ -145,3 +146,21 @@ def test_what_counts_as_slack():
         ValueError, match=r"cables.width: got 1e-05 m, with which .* carries 6931 N"
     ):
         robot(PointExit(POINTS), ProgrammedLengths(LENGTHS), tight)
+
+
+@pytest.mark.parametrize("kind", ["stretch", "strain"])
+def test_a_cable_that_goes_slack_quickly_does_not_push(kind):
+    """Where damping outweighs the stretch it is slack already; slower, it is what was given."""
+    stretch, rate = np.meshgrid(np.linspace(-1e-3, 1e-3, 41), np.linspace(-1.0, 1.0, 41))
+    if kind == "stretch":
+        tension = lambda e, r: ElasticCables(1e4, 30.0).tension(e, r)
+        whole = 1e4 * stretch + 30.0 * rate
+    else:  # a cable of 1 m
+        tension = lambda e, r: StrainLaw(1e4, 30.0).tension(e, r, 1.0, r)
+        strain = stretch / (1.0 - stretch)
+        whole = 1e4 * strain + 30.0 * rate / (1.0 - stretch)
+    found = np.asarray(jax.jit(tension)(stretch, rate))
+    assert found.min() == 0.0 and np.any(whole[stretch > 1e-4] < -10.0)
+    pulls = (stretch > 1.5e-4) & (whole > 0)  # beyond the smooth passage
+    np.testing.assert_allclose(found[pulls], whole[pulls], rtol=0, atol=1e-4)
+    assert found[(stretch < -1.5e-4) | (stretch > 0) & (whole < -1.0)].max() < 1e-4

@@ -57,10 +57,11 @@ class ElasticCables(Cables):
     """`stiffness` (n,) [N/m] and `damping` (n,) [N s/m] where taut, nothing where slack, with a
     smooth passage of `width` [m], one for all or (n,):
 
-        T = k w log(1 + exp(e/w)) + d de/dt / (1 + exp(-e/w))
+        T = k w log(1 + exp(e/w)) + d de/dt / (1 + exp(-e/w)), at least 0
 
     for a stretch e: at e = 0 the tension is k w log 2. Without a width that is 1 N, or less where
-    the passage would be wider than 0.01 mm."""
+    the passage would be wider than 0.01 mm. A cable that goes slack quickly does so where damping
+    outweighs its stretch: it does not push."""
 
     stiffness: Float[Array, " n"] = float_field()
     damping: Float[Array, " n"] = float_field(default=0.0)
@@ -94,7 +95,8 @@ class ElasticCables(Cables):
     def tension(self, stretch, stretch_rate):
         w = self.passage
         elastic = self.stiffness * ramp(stretch, w)
-        return elastic + self.damping * stretch_rate * jax.nn.sigmoid(stretch / w)
+        damped = self.damping * stretch_rate * jax.nn.sigmoid(stretch / w)
+        return jnp.maximum(elastic + damped, 0.0)
 
     def energy(self, stretch):
         return self.stiffness * ramp_integral(stretch, self.passage)

@@ -91,5 +91,24 @@ class Delegate(_Forwarding):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
+    def warnings(self, outputs):
+        """`warnings` of `inner`."""
+        return self._read("warnings", outputs)
+
+    def summary(self, run):
+        """`summary` of `inner`."""
+        return self._read("summary", run)
+
+    def _read(self, name: str, given):
+        """What `inner` says from outputs, which a wrapper may have changed."""
+        try:
+            return getattr(self.inner, name)(given)
+        except KeyError as missing:
+            inner, own = type(self.inner).__name__, type(self).__name__
+            raise ValueError(
+                f"{own}.outputs: got no {missing}, expected what `{name}` of {inner} reads: keep "
+                f"it or override `{name}`"
+            ) from missing
+
     def prepare(self):
         return eqx.tree_at(lambda d: d.inner, self, self.inner.prepare())

@@ -76,8 +76,8 @@ class RigidCable(Loop):
 
 class StrainLaw(eqx.Module):
     """Tension by the strain of the free part: `F = EA eps + mu_A deps/dt` where taut, nothing
-    where slack, eps = u/(l - u) for a stretch u and a straight length l. `stiffness` E A [N],
-    `viscosity` mu A [N s], each (n,) or one for all."""
+    where slack or where that would push, eps = u/(l - u) for a stretch u and a straight length l.
+    `stiffness` E A [N], `viscosity` mu A [N s], each (n,) or one for all."""
 
     stiffness: Float[Array, " n"] = float_field()
     viscosity: Float[Array, " n"] = float_field(default=0.0)
@@ -97,7 +97,7 @@ class StrainLaw(eqx.Module):
         strain = stretch / rest
         rate = (stretch_rate - strain * (free_rate - stretch_rate)) / rest
         force = self.stiffness * strain + self.viscosity * rate
-        return jnp.where(stretch > 0, force, 0.0)
+        return jnp.where(stretch > 0, jnp.maximum(force, 0.0), 0.0)
 
 
 class CableSetState(NamedTuple):

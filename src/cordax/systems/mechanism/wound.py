@@ -32,7 +32,8 @@ class WoundCables(Element):
     """`F = A (E eps + mu deps/dt)` where taut (eps > 0), nothing where slack, for `cables` (names
     of bodies on elastic involute joints of one kind).
 
-    `modulus` E [Pa], `viscosity` mu [Pa s] and `area` A [m^2], each (n,) or one for all. As the
+    `modulus` E [Pa], `viscosity` mu [Pa s] and `area` A [m^2], each (n,) or one for all. The law
+    of the thesis as it stands: a cable that goes slack quickly pushes for an instant. As the
     unstretched length varies while the cable winds, the law is not conservative; what balances is
     `d(T + V)/dt = sum u theta' - sum F du/dt`."""
 
