@@ -1,6 +1,5 @@
 """Named numbers of an experiment, to be fitted or varied, and the coordinates of a search."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 from ._checks import is_number, known_values, require, require_known, require_shape
 from ._precision import as_float_array
 from .experiment import Experiment
+from .places import Place, place_of, unit_of_place
 
 Transform = Literal["log", "linear"]
 
@@ -93,29 +93,6 @@ def _pair(given: Any) -> tuple[float, float] | None:
     return pair if len(pair) == 2 and all(is_number(x) and np.isfinite(x) for x in pair) else None
 
 
-class _Place(eqx.Module):
-    """How to read one parameter from an experiment and write it back."""
-
-    leaf: Callable[[Experiment], Any] = eqx.field(static=True)
-    entry: tuple[int, ...] | None = eqx.field(static=True, default=None)
-    also: tuple["_Place", ...] = ()
-
-    @property
-    def of_start(self) -> bool:
-        return isinstance(self.leaf, _Path) and self.leaf.steps[0] == "state0"
-
-    def read(self, experiment: Experiment):
-        leaf = self.leaf(experiment)
-        return leaf if self.entry is None else leaf[self.entry]
-
-    def write(self, experiment: Experiment, value) -> Experiment:
-        for place in self.also:
-            experiment = place.write(experiment, value)
-        if self.entry is not None:
-            value = self.leaf(experiment).at[self.entry].set(value)
-        return eqx.tree_at(self.leaf, experiment, value)
-
-
 class ParameterSet(eqx.Module):
     """All parameters of a fit as one vector y of search coordinates, zero at the start.
 
@@ -124,7 +101,7 @@ class ParameterSet(eqx.Module):
     """
 
     names: tuple[str, ...] = eqx.field(static=True)  # one per number
-    places: tuple[_Place, ...]
+    places: tuple[Place, ...]
     kinds: tuple[str, ...] = eqx.field(static=True)  # one per place
     bounds: tuple[tuple[float, float] | None, ...] = eqx.field(static=True)
     starts: tuple[jax.Array, ...]
@@ -218,7 +195,7 @@ def collect(
     for parameter in (p if isinstance(p, Parameter) else Parameter(p) for p in parameters):
         each = parameter.name.startswith("state0") if parameter.each is None else parameter.each
         for i in range(len(experiments)) if several and each else (None,):
-            place = _find(parameter, experiments[i or 0])
+            place = _place(parameter, experiments[i or 0])
             start = as_float_array(place.read(experiments[i or 0]))
             if several and i is None:
                 _require_alike(parameter, start, experiments)
@@ -232,7 +209,11 @@ def collect(
             starts.append(start)
             only.append(i)
             priors.append(parameter.prior)
-            unit = parameter.unit if parameter.unit is not None else _unit(place, experiments[0])
+            unit = (
+                parameter.unit
+                if parameter.unit is not None
+                else unit_of_place(place, experiments[0])
+            )
             units += [unit] * start.size
     repeated = sorted({n for n in names if names.count(n) > 1})
     require(not repeated, "parameters", ", ".join(repeated), "each name once")
@@ -240,29 +221,16 @@ def collect(
     return ParameterSet(*map(tuple, listed))
 
 
+def _place(parameter: Parameter, experiment: Experiment) -> Place:
+    return place_of(parameter.name, experiment, parameter.where, parameter.also)
+
+
 def _require_alike(parameter: Parameter, start, experiments: list[Experiment]) -> None:
     """What is shared has one shape."""
     for i, other in enumerate(experiments[1:], 1):
-        shape = jnp.shape(_find(parameter, other).read(other))
+        shape = jnp.shape(_place(parameter, other).read(other))
         given = f"shape {shape} in the experiment of recording {i}"
         require(shape == start.shape, f"parameter {parameter.name!r}", given, f"{start.shape}")
-
-
-def _unit(place: _Place, experiment: Experiment) -> str:
-    """The unit that the docstring of the part which holds a number gives it: `` `name` [N] ``."""
-    steps = place.leaf.steps if isinstance(place.leaf, _Path) else ()
-    if not steps or not isinstance(steps[-1], str):
-        return ""
-    if steps[0] == "state0":
-        return ""
-    owner = _Path(steps[:-1])(experiment)
-    for kind in type(owner).__mro__:
-        if kind.__module__.split(".")[0] in ("equinox", "builtins"):
-            continue
-        found = re.search(rf"`{steps[-1]}`[^`\[]*\[([^\]\n]+)\]", kind.__doc__ or "")
-        if found:
-            return found[1]
-    return ""
 
 
 def _numbered(name: str, shape) -> list[str]:
@@ -282,111 +250,6 @@ def _kind(parameter: Parameter, start) -> str:
     # coordinates may change their sign on the way
     start_number = parameter.name.startswith("state0")
     return parameter.transform or ("log" if positive and not start_number else "linear")
-
-
-def _find(parameter: Parameter, experiment: Experiment) -> _Place:
-    place = _find_one(parameter, experiment)
-    others = tuple(_find_one(Parameter(name), experiment) for name in parameter.also)
-    for name, other in zip(parameter.also, others, strict=True):
-        require_shape(name, other.read(experiment), place.read(experiment).shape)
-    return _Place(place.leaf, place.entry, others)
-
-
-def _find_one(parameter: Parameter, experiment: Experiment) -> _Place:
-    where = parameter.where
-    if where is not None:
-        place = _Place(_OfMachine(where))
-        _require_floats(parameter.name, place.read(experiment))
-        return place
-    steps = _steps(parameter.name)
-    # a path on the machine unless its first step is a part of the experiment
-    if steps[0] not in ("state0", "control"):
-        steps = ("system", *steps)
-    node, entry = experiment, None
-    for i, step in enumerate(steps):
-        if isinstance(step, str):
-            if not (isinstance(node, eqx.Module) and hasattr(node, step)):
-                require(False, f"parameter {parameter.name!r}", repr(step), _choices(node))
-            node = getattr(node, step)
-        elif isinstance(node, (list, tuple)) and len(step) == 1 and step[0] < len(node):
-            node = node[step[0]]
-        else:
-            shape = getattr(node, "shape", ())
-            fits = i == len(steps) - 1 and len(step) == len(shape)
-            fits = fits and all(k < n for k, n in zip(step, shape, strict=True))
-            require(fits, f"parameter {parameter.name!r}", list(step), f"an index into {shape}")
-            entry = step
-    _require_floats(parameter.name, node)
-    return _Place(_Path(steps if entry is None else steps[:-1]), entry)
-
-
-class _Path(eqx.Module):
-    """Follow attributes and indices. Equal paths are equal, so that a second fit is not
-    retraced."""
-
-    steps: tuple = eqx.field(static=True)
-
-    def __call__(self, experiment):
-        node = experiment
-        for step in self.steps:
-            node = getattr(node, step) if isinstance(step, str) else node[step[0]]
-        return node
-
-    def __hash__(self):
-        return hash(self.steps)
-
-
-class _OfMachine(eqx.Module):
-    """A function from the machine, asked of an experiment. Equal for equal functions, likewise."""
-
-    where: Callable[[Any], Any] = eqx.field(static=True)
-
-    def __call__(self, experiment):
-        return self.where(experiment.system)
-
-    def __hash__(self):
-        return hash(self.where)
-
-
-def _steps(path: str) -> tuple[str | tuple[int, ...], ...]:
-    """`"bodies[1].mass[0,2]"` as ("bodies", (1,), "mass", (0, 2))."""
-    token = re.compile(r"\.?([A-Za-z_]\w*)|\[(\d+(?:,\d+)*)\]")
-    steps, used = [], 0
-    while used < len(path):
-        match = token.match(path, used)
-        if match is None:
-            break
-        name, index = match.groups()
-        steps.append(name if name else tuple(int(i) for i in index.split(",")))
-        used = match.end()
-    require(
-        used == len(path) and bool(steps) and isinstance(steps[0], str) and path[0] != ".",
-        "parameter",
-        repr(path),
-        "a dotted path such as 'tendon.stiffness' or 'springs.stiffness[2]'",
-    )
-    return tuple(steps)
-
-
-def _choices(node) -> str:
-    """The fields of a module, for an error message."""
-    if node is None or not isinstance(node, eqx.Module):
-        return f"nothing: {type(node).__name__} has no named numbers"
-    names = [
-        name
-        for name, value in vars(node).items()
-        if isinstance(value, eqx.Module) or eqx.is_inexact_array(value)
-    ]
-    return f"one of {', '.join(names)} of {type(node).__name__}"
-
-
-def _require_floats(name: str, node) -> None:
-    require(
-        eqx.is_inexact_array(node),
-        f"parameter {name!r}",
-        type(node).__name__,
-        _choices(node) if isinstance(node, eqx.Module) else "an array of floating-point numbers",
-    )
 
 
 def varied(base: Experiment, row: Mapping[str, Any]) -> Experiment:
