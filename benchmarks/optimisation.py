@@ -5,10 +5,11 @@ numbers of its path, three masses at once, tensions within bounds. Prints one JS
 some (`python benchmarks/optimisation.py gradients mujoco`) of these parts: gradients (the search
 with derivatives through the simulation), differences (the same search, simulator and solver with
 forward differences, one run for each number), mujoco (forward differences over MuJoCo, where it is
-installed: one point with its derivatives, and twenty of them, as many as the search takes), and
-solvers (of a smaller problem: SciPy's SLSQP, slsqp-jax, where it is installed, and an augmented
-Lagrangian around optimistix' BFGS). First calls, which compile, are apart. Processor seconds: other
-programs disturb them less."""
+installed: one point with its derivatives, and twenty of them, as many as the search takes),
+searches (points of four searches with derivatives, one after the other, as `searches=4` does, and
+as one batch), and solvers (of a smaller problem: SciPy's SLSQP, slsqp-jax, where it is
+installed, and an augmented Lagrangian around optimistix' BFGS). First calls, which compile, are
+apart. Processor seconds: other programs disturb them less."""
 
 import time
 from importlib.metadata import version
@@ -28,7 +29,7 @@ import optimistix as optx  # noqa: E402
 from cordax.control import BSpline, InputPath, Quintic, Shaped  # noqa: E402
 from cordax.io import example_path, read_robot  # noqa: E402
 from cordax.optimisation import search as search_module  # noqa: E402
-from cordax.optimisation.problem import Problem  # noqa: E402
+from cordax.optimisation.problem import Problem, linearised  # noqa: E402
 from cordax.optimisation.unknowns import Unknowns  # noqa: E402
 from cordax.systems import Oscillator, PointExit, ProgrammedLengths  # noqa: E402
 
@@ -309,6 +310,29 @@ def _text(x) -> str:
     return " ".join(f"{float(v):.9g}" for v in x)
 
 
+def searches(at: SimpleNamespace, count: int = 4) -> dict:
+    """A point of each of `count` searches, one after the other and in a batch."""
+    numbers = {name: jnp.asarray(x) for name, x in at.masses.items()}
+    unknowns = Unknowns.of([at.bumps], at.move)
+    problem = Problem(at.move, unknowns, at.cost, (at.pull,), numbers, "mean")
+    ys = jnp.asarray(np.random.default_rng(0).normal(size=(count, unknowns.size), scale=1e-2))
+    together = eqx.filter_jit(lambda problem, ys: jax.vmap(problem.linear)(ys))
+    ways = {
+        "one_by_one": lambda: [linearised(problem, y) for y in ys],
+        "together": lambda: together(problem, ys),
+    }
+    out = {}
+    for name, way in ways.items():
+        start = time.process_time()
+        jax.block_until_ready(way())
+        out[f"{name}_first_processor_s"] = round(time.process_time() - start, 3)
+        out[f"{name}_processor_s"] = measure.processor(way, repeats=10)
+        begin = time.perf_counter()
+        jax.block_until_ready(way())
+        out[f"{name}_s"] = time.perf_counter() - begin
+    return out
+
+
 def solvers(_) -> dict:
     """SciPy's SLSQP, slsqp-jax and an augmented Lagrangian on the small problem."""
     at = small()
@@ -322,6 +346,7 @@ def main() -> None:
         "gradients": timed,
         "differences": by_differences,
         "mujoco": mujoco,
+        "searches": searches,
         "solvers": solvers,
     }
     measure.parts({name: lambda part=part: part(at) for name, part in parts.items()}, __doc__)

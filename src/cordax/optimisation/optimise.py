@@ -19,7 +19,6 @@ from .problem import Problem, motion
 from .result import Optimum, by_name
 from .search import Search
 from .shooting import Segments
-from .together import Together, side_by_side
 from .unknowns import Unknowns, steps_of
 
 #: share of a constraint's scale up to which it counts as kept
@@ -63,8 +62,8 @@ def optimise(
       unknowns too, and which meet in the end: for long and unstable motions.
     - `start`: values by name to begin with instead of the experiment's, or another `Optimum`.
     - `starts`: so many starts spread evenly within the bounds of the parameters, all of which need
-      some, are tried in batches; `searches`: from so many of the best the search goes on, side by
-      side in batches, and the best end is taken.
+      some, are tried in batches; `searches`: from so many of the best the search goes on, one
+      after the other, and the best end is taken.
     - `max_steps`, `tolerance`: at most so many iterations; stop when the cost changes by less,
       relative to what it is at the start and how it changes there.
     - `progress`: print a line for each iteration.
@@ -120,11 +119,12 @@ def optimise(
     if segments > 1:
         problem = problem.cut(_segments(problem, y0, segments, start))
         y0 = np.concatenate([y0, np.zeros(problem.size - unknowns.size)])
-    search = Search(problem, progress)
-    begin = search.spread(starts, seed, y0)[:searches] if starts > 1 else [y0]
-    solve = lambda search, y: _solve(search, y, max_steps, tolerance)
-    found = _searches(search, begin, solve)
-    ends = [_report(*one) for one in found]
+    begin = [y0]
+    if starts > 1:
+        begin = Search(problem, progress).spread(starts, seed, y0)[:searches]
+    label = lambda i: f"search {i + 1} " if len(begin) > 1 else ""
+    several = [Search(problem, progress, label(i)) for i in range(len(begin))]
+    ends = [_solve(*one, max_steps, tolerance) for one in zip(several, begin, strict=True)]
     best = min(ends, key=lambda end: (not end.kept, end.out if not end.kept else end.found.cost))
     if not best.found.succeeded:
         warnings.warn(f"optimise: {best.found.reason}", stacklevel=2)
@@ -181,25 +181,11 @@ class _End(NamedTuple):
     kept: bool
 
 
-def _searches(search: Search, begin: list[np.ndarray], solve: Callable) -> list[tuple]:
-    """From each of the starts: the search, SciPy's solution, and the start. Simulations of several
-    run side by side."""
-    if len(begin) == 1:
-        return [(search, solve(search, begin[0]), begin[0])]
-    problem, meeting = search.problem, Together(search.problem, len(begin))
-    ask = lambda who: lambda y: meeting.evaluate(who, y)
-    label = lambda who: f"search {who + 1} "
-    several = [Search(problem, search.progress, ask(i), label(i)) for i in range(len(begin))]
-    pairs = list(zip(several, begin, strict=True))
-    solutions = side_by_side(meeting, [lambda pair=pair: solve(*pair) for pair in pairs])
-    return [(one, x, y) for (one, y), x in zip(pairs, solutions, strict=True)]
-
-
-def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> Any:
+def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> _End:
     from scipy.optimize import minimize
 
     search.begin(y0)
-    return minimize(
+    solution = minimize(
         lambda y: search.cost(y) / search.scale,
         y0,
         jac=lambda y: search.cost_slope(y) / search.scale,
@@ -209,6 +195,7 @@ def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> 
         callback=search.note,
         options={"maxiter": max_steps, "ftol": tolerance},
     )
+    return _report(search, solution, y0)
 
 
 def _report(search: Search, solution, y0) -> _End:

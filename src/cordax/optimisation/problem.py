@@ -227,12 +227,6 @@ def linearised(problem: Problem, y):
 
 
 @eqx.filter_jit
-def linearised_together(problem: Problem, ys):
-    """At several points, shape (k, p), at once."""
-    return jax.vmap(problem.linear)(ys)
-
-
-@eqx.filter_jit
 def tried(problem: Problem, ys):
     """Of many starts, shape (k, p), some of them at once."""
     k, p = ys.shape

@@ -14,12 +14,11 @@ Box = list[tuple[float, float]]
 
 class Search:
     """Of one problem, whatever its start. Rows that must be kept are those of the constraints, in
-    scales, and the gaps between segments, which must be zero. `evaluate` a point by another
-    function than `linearised`; `label` of its lines of progress."""
+    scales, and the gaps between segments, which must be zero. `label`: how its lines of
+    progress begin."""
 
-    def __init__(self, problem: Problem, progress: bool, evaluate=None, label: str = ""):
+    def __init__(self, problem: Problem, progress: bool, label: str = ""):
         self.problem, self.progress, self.label = problem, progress, label
-        self.evaluate = evaluate or (lambda y: linearised(problem, jnp.asarray(y)))
         self.at: np.ndarray | None = None
         self.found: Any = None
         self.evaluations = self.failed = 0
@@ -77,7 +76,7 @@ class Search:
     def _take(self, y: np.ndarray) -> None:
         if self.at is not None and np.array_equal(y, self.at):
             return
-        self.found = self.evaluate(np.asarray(y))
+        self.found = linearised(self.problem, jnp.asarray(y))
         self.at = np.array(y)
         self.evaluations += 1
         self.failed += not self.good
