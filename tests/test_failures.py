@@ -53,6 +53,16 @@ def test_runaway_state():
         assert part in message
 
 
+def test_a_short_run_that_grows_in_every_step_is_not_called_finished():
+    """A step just above the limit of stability; one just below is finished."""
+    start = State(np.array([0.1]), np.array([0.0]))
+    run = lambda dt: simulate(
+        Oscillator(1.0, 100.0, 0.0), start, dt=dt, duration=100 * dt, integrator="rk4", throw=False
+    )
+    assert run(0.29).result == RESULTS.runaway_state
+    assert bool(run(0.28).succeeded) and np.max(np.abs(run(0.28).q)) <= 0.1
+
+
 def test_nonfinite_state():
     start = State(np.array([0.0]), np.array([1.0]))
     options = {"dt": 0.01, "duration": 2.0, "integrator": "explicit_euler"}

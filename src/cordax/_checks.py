@@ -1,6 +1,7 @@
 """Checks of user input: every message names the field, what was given and what is expected."""
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -167,4 +168,6 @@ def describe(x) -> str:
     else:
         text = str(x)
     text = " ".join(text.split()) or "an empty text"
+    if len(text) > 200 and dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return type(x).__name__  # a machine or another part: its numbers say less
     return text if len(text) <= 200 else text[:197] + "..."

@@ -317,7 +317,8 @@ def _check_times(dt, save_every, phases, t0) -> None:
     for _, end in phases:
         steps = (end - start) / dt
         span = f"{end - start:g} s at dt = {dt:g} s"
-        require(steps < MOST_STEPS, "duration", span, f"fewer than {MOST_STEPS:.2g} steps")
+        few = f"fewer than {MOST_STEPS:.2g} steps (times that count from 1970: take off the first)"
+        require(steps < MOST_STEPS, "duration", span, few)
         whole = abs(steps - round(steps)) < 1e-6 * max(1.0, steps) and round(steps) >= 1
         require(whole, "duration", span, "a whole number of steps")
         require(

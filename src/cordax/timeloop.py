@@ -366,12 +366,18 @@ def _stepper(run: Run, t0, dt):
 
 def failed_controller(run: Run, dt, last: State, status):
     """Whether a controller that is evaluated in every stage explains a step without solution: its
-    code at the `last` good state, and half a step and a step on; good where it does not."""
+    code at the `last` good state, and half a step and a step on as the machine moves there; good
+    where it does not."""
     code, failure = status
-    retract = run.dynamics.system.retract
+    dynamics = run.dynamics
 
     def look():
-        at = lambda h: (failure - dt + h, State(retract(last.q, h * last.v), last.v))
+        t, q, v = failure - dt, last.q, last.v
+        u = run.control(t, last, ())[0]
+        # where the controller fails already its code is found, whatever the acceleration
+        a = jnp.nan_to_num(dynamics.accelerate(t, q, v, u)[0])
+        ahead = lambda h: State(dynamics.system.retract(q, h * (v + 0.5 * h * a)), v + h * a)
+        at = lambda h: (t + h, ahead(h))
         # a loop: controllers may take long to compile
         shares = jnp.asarray([0.0, 0.5, 1.0], last.q.dtype)
         codes = jax.lax.map(lambda share: run.control(*at(share * dt), ())[2], shares)

@@ -48,6 +48,15 @@ def test_run_writes_what_it_says(tmp_path, capsys):
     assert table.about["integrator"] == "linearly_implicit_euler"
 
 
+def test_a_machine_without_a_picture(tmp_path, capsys):
+    path = tmp_path / "spring.toml"
+    path.write_text('kind = "oscillator"\n\n[start]\nx = 0.1\n\n[run]\ndt = 0.01\nduration = 0.2\n')
+    out = tmp_path / "out"
+    assert main(["run", str(path), "--output", str(out)]) == 0
+    assert "no picture and no film of the machine" in capsys.readouterr().out
+    assert {p.name for p in out.iterdir()} == {"spring.npz", "spring_motion.png"}
+
+
 def test_a_users_file(robot_file, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["run", str(robot_file), "--speed", "3", "--output", str(out)]) == 0

@@ -41,6 +41,51 @@ def test_mass_of_a_plate_described_by_a_file(tables, tmp_path, capsys):
     assert np.isclose(again["platform.mass"], entry["estimate"])
 
 
+MINE = """
+from cordax.systems import Oscillator
+
+
+class Cart(Oscillator):
+    pass
+"""
+CART = """
+kind = "cart_of_mine:Cart"
+mass = 1.0
+stiffness = 100.0
+damping = 0.5
+
+[start]
+x = 0.1
+
+[run]
+dt = 0.01
+duration = 2.0
+"""
+
+
+def test_a_machine_of_ones_own_with_the_integrator_it_is_run_with(tmp_path, capsys):
+    """Its own is of fourth order: the exact solution, with noise, is met without a bias."""
+    (tmp_path / "cart_of_mine.py").write_text(MINE)
+    (tmp_path / "cart.toml").write_text(CART)
+    t = 0.01 * np.arange(201)
+    w = np.sqrt(100.0 - 0.25**2)
+    x = 0.1 * np.exp(-0.25 * t) * (np.cos(w * t) + 0.25 / w * np.sin(w * t))
+    x += 1e-4 * np.random.default_rng(0).normal(size=t.size)
+    np.savetxt(tmp_path / "x.csv", np.c_[t, x], delimiter=",", header="time,x", comments="")
+    words = [tmp_path / "cart.toml", tmp_path / "x.csv", "--parameters", "stiffness,damping"]
+    words += ["--set", "stiffness=110", "--noise", "1e-4", "--no-figure", "--json"]
+    with pytest.raises(ValueError, match="--allow-code"):
+        call(*words)
+    assert call(*words, "--allow-code") == 0
+    found = json.loads(capsys.readouterr().out)
+    low, high = found["parameters"]["stiffness"]["interval_95"]
+    assert found["parameters"]["stiffness"]["start"] == 110.0
+    assert low < 100.0 < high and high - low < 0.05 and not found["warnings"]
+    call(*words, "--allow-code", "--integrator", "rosenbrock_2")
+    warnings = json.loads(capsys.readouterr().out)["warnings"]
+    assert any("stiffness depends on the time step" in words for words in warnings)
+
+
 def test_bad_words_are_named(tables):
     table = tables / "position.csv"
     for words, message in (

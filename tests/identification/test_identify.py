@@ -285,6 +285,7 @@ def test_a_step_that_biases_the_estimates_is_reported(exact):
             START, noisy(exact), NAMES, control=force, noise=SIGMA,
             **{**setup, "integrator": "linearly_implicit_euler"},
         )  # fmt: skip
+    assert "warning: damping depends on the time step" in crude.summary()
     assert abs(float(crude["damping"]) - 0.8) > 5 * float(crude.standard_errors[1])
     good = identify(START, noisy(exact), NAMES, control=force, noise=SIGMA, **setup)
     halved = identify(

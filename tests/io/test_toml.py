@@ -99,6 +99,15 @@ def test_eight_cables_are_held_with_the_mean_tension(files):
     np.testing.assert_allclose(W.T @ along, tension - 150.0, atol=1e-9)
 
 
+def test_cables_that_would_push_to_hold_are_refused(tmp_path):
+    text = example_path("eight_cables").read_text()
+    assert "mean_tension = 150.0" in text
+    path = written(tmp_path, text.replace("mean_tension = 150.0", "mean_tension = 5.0"))
+    words = r"mean_tension: got 5 N, .* tensions down to -.*expected cables that hold it by pulling"
+    with pytest.raises(ValueError, match=words):
+        read_robot(path)
+
+
 def test_pick_follows_its_path_and_switches(files):
     file = files["pick_and_place"]
     assert file.switches == ((11.0, "pick"),)

@@ -134,6 +134,29 @@ def test_many_starts_find_the_better_valley():
     assert many.cost < 1e-4
 
 
+def test_numbers_that_are_not_finite_are_no_optimum():
+    stiffness = Parameter("stiffness", bounds=(5.0, 60.0))
+    with pytest.raises(ValueError, match="cost: got values at the start that are infinite or NaN"):
+        cordax.optimise(SPRING, [stiffness], lambda run: jnp.sqrt(-1.0 - run["x"][-1] ** 2))
+    with pytest.raises(ValueError, match="cost: got derivatives at the start"):
+        cordax.optimise(SPRING, [stiffness], lambda run: jnp.sqrt(0.0 * run["x"][-1]))
+    bad = Constraint(lambda run: jnp.log(-jnp.abs(run["x"][-1:])), low=0.0, name="log")
+    with pytest.raises(ValueError, match="constraints: got values at the start"):
+        cordax.optimise(SPRING, [stiffness], lambda run: run["x"][-1] ** 2, [bad])
+
+
+def test_functions_that_jax_cannot_look_through_are_named():
+    largest = lambda run: float(np.max(run["x"]))
+    with pytest.raises(ValueError, match=r"cost: got a function that needs known.*jax\.numpy"):
+        cordax.optimise(SPRING, ["stiffness"], largest)
+
+
+def test_a_cost_that_nothing_changes_is_named():
+    with pytest.warns(UserWarning, match="does not change with any of the numbers"):
+        found = cordax.optimise(SPRING, ["stiffness"], lambda run: run["x"][0] ** 2)
+    assert "does not change" in found.summary()
+
+
 def test_several_searches_find_what_single_ones_do():
     """Both from the better of four starts; their work is counted together."""
     away = lambda run: (run["x"][-1] + 0.9) ** 2 + 1e-3 * run.system.stiffness

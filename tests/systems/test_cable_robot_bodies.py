@@ -83,7 +83,7 @@ class HungBody(System):
         soft = STIFFNESS * WIDTH * jnp.log1p(jnp.exp(-jnp.abs(e))) + STIFFNESS * WIDTH * (
             jnp.maximum(e, 0.0)
         )
-        T = self.cables * (soft + DAMPING * rate / (1.0 + jnp.exp(-e)))
+        T = self.cables * jnp.maximum(soft + DAMPING * rate / (1.0 + jnp.exp(-e)), 0.0)
         pull = -(T / length)[:, None] * line
         torque = jnp.sum(jnp.cross(arms, pull @ R), axis=0)
         gyro = jnp.cross(v[3:], jnp.asarray(INERTIA) @ v[3:])

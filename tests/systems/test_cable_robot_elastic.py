@@ -148,6 +148,13 @@ def test_what_counts_as_slack():
         robot(PointExit(POINTS), ProgrammedLengths(LENGTHS), tight)
 
 
+def test_the_slope_of_the_energy_is_the_tension_also_at_no_stretch():
+    cables = ElasticCables(np.full(5, 2e4))
+    e = jnp.array([-1e-5, -1e-12, 0.0, 1e-12, 1e-5])
+    slope = jax.grad(lambda e: jnp.sum(cables.energy(e)))(e)
+    np.testing.assert_allclose(slope, cables.tension(e, 0.0), rtol=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["stretch", "strain"])
 def test_a_cable_that_goes_slack_quickly_does_not_push(kind):
     """Where damping outweighs the stretch it is slack already; slower, it is what was given."""

@@ -39,7 +39,7 @@ def bench(
         cordax bench suspended --integrator rk4 --batch 64 --json
 
     Args:
-        machine: an example or a kind of `cordax list`, a machine file, or a saved trajectory.
+        machine: an example of `cordax list`, a machine file, or a saved trajectory.
         repeat: later calls; their median is told.
         batch: so many equal machines at once, too.
         set: another value for a key of the file, as in `cordax run`.

@@ -9,13 +9,13 @@ from typing import Literal
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from tyro.conf import Positional
+from tyro.conf import Positional, UseAppendAction
 
 from .._checks import require, require_known
 from ..control import RecordedInput
 from ..experiment import Experiment
 from ..identification import Fit, identify
-from ..identification.sentences import outliers, sentences, towards_zero
+from ..identification.sentences import outliers, sentences, step_matters, towards_zero
 from ..integrators import BY_NAME
 from ..io import read_csv
 from ..mechanics import State
@@ -41,6 +41,7 @@ def fit(
     routing: Literal["single", "cumulative"] = "single",
     posture: str = "",
     tension: str = "",
+    set: UseAppendAction[tuple[str, ...]] = (),
     dt: float | None = None,
     integrator: str | None = None,
     starts: int = 1,
@@ -54,6 +55,7 @@ def fit(
     progress: bool = False,
     json: bool = False,
     overwrite: bool = False,
+    allow_code: bool = False,
 ) -> int:
     """Identify parameters of a machine from recordings of its motion.
 
@@ -79,15 +81,16 @@ def fit(
             by commas.
         inputs: how inputs go between samples: smooth (cubic), linear, or held by the drive.
         joints: number of X-joints of the neck.
-        routing: of the neck's tendons on the right, see `cordax run neck --help`.
+        routing: of the neck's tendons on the right: each over one joint, or over all below it.
         posture: joint angles of the neck at the start in rad, separated by commas; upright by
             default.
         tension: tensions of the neck's tendons at the start in N, one or one per tendon, separated
             by commas; by default what the first torques hold at rest.
+        set: another value for a key of the file, as in `cordax run`.
         dt: step in seconds; by default that of the simulation if the recording says that it comes
             from one (`cordax run ... --csv`), else the machine's or half the sampling interval.
         integrator: see `cordax list`; by default that of the simulation, else the machine's if it
-            is of second order, else rosenbrock_2.
+            is of second order or higher, else rosenbrock_2.
         starts: so many other starts are tried first, spread around the given one.
         horizons: so many searches, over a short piece first and twice as much each time.
         segments: cut recordings into so many pieces first (multiple shooting).
@@ -99,6 +102,7 @@ def fit(
         progress: print a line for each iteration.
         json: print the result as JSON instead of a table.
         overwrite: replace files that exist already.
+        allow_code: the file may name classes of yours.
     """
     claim([output / "fit.png"] * figure + [output / "fit.npz"] * save, overwrite)
     require(len(recordings) > 0, "recordings", "none", "at least one CSV file")
@@ -114,7 +118,7 @@ def fit(
             _require_inputs(path, data, system)
             one, begin = neck_experiment(system, data, inputs, posture, tension, level)
         else:
-            base = varied(experiment_of(machine), _values(start))
+            base = varied(experiment_of(machine, changes=set, code=allow_code), _values(start))
             names = _observed(path, data, base.system.coordinate_names, observe)
             one, begin = _with_recorded(path, base, data, inputs)
         one, method = _with_method(one, data, integrator, dt)
@@ -217,12 +221,12 @@ def _with_method(base: Experiment, data: Recording, integrator: str | None, dt: 
         step = number("dt of the recording", data.about.get("dt", "")) if dt is None else dt
         words = f"simulated with {made} at {step:g} s, as the recording was"
         return base.replace(integrator=made, dt=step), words
-    own = base.integrator
+    own = BY_NAME[base.system.default_integrator]() if base.integrator is None else base.integrator
     if integrator is not None:
         require_known("integrator", integrator, BY_NAME)
         method = BY_NAME[integrator]()
     else:
-        method = own if own is not None and own.order > 1 else BY_NAME["rosenbrock_2"]()
+        method = own if own.order > 1 else BY_NAME["rosenbrock_2"]()
     half = float(f"{0.5 * np.median(np.diff(data.t)):.12g}")
     step = dt if dt is not None else half if base.dt is None else base.dt
     names = {kind: name for name, kind in BY_NAME.items()}
@@ -260,5 +264,5 @@ def _facts(fit: Fit, intervals) -> dict:
         "reason": fit.reason,
         "not_identifiable": fit.unidentifiable(),
         "residuals_are_noise": not fit.coloured(),
-        "warnings": outliers(fit) + towards_zero(fit) + sentences(fit),
+        "warnings": outliers(fit) + towards_zero(fit) + sentences(fit) + step_matters(fit),
     }

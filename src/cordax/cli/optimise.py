@@ -51,7 +51,7 @@ def optimise(
         cordax optimise neck --change control.K_d=5:40 --minimise "rms d_alpha_1" --keep tension=4:
 
     Args:
-        machine: an example or a kind of `cordax list`, or a machine file.
+        machine: an example of `cordax list`, or a machine file.
         change: NAME=LOW:HIGH, or NAME without bounds, as often as needed; names as in `cordax fit`.
         minimise: "KIND NAME", such as "largest tension"; kinds are final, largest, smallest, span,
             rms. Of a quantity with components, the root of the sum of their squares.

@@ -17,15 +17,22 @@ def write_pictures(run: Trajectory, experiment: Experiment, stem: Path) -> list[
     from ..plot import plot_pose, plot_snapshots, plot_states, save_figure
 
     beside = lambda end: stem.with_name(stem.name + end)
+    drawn = [save_figure(plot_snapshots(run, instants(run)), beside(".png"))] if seen(run) else []
     on_cables = {"position", "euler", "tension"} <= set(run.outputs)
     wanted = _wanted(run, experiment)
     return [
-        save_figure(plot_snapshots(run, instants(run)), beside(".png")),
+        *drawn,
         save_figure(
             plot_pose(run) if on_cables else plot_states(run, desired=wanted),
             beside("_motion.png"),
         ),
     ]
+
+
+def seen(run: Trajectory) -> bool:
+    """Whether the machine says what it looks like."""
+    system = run._known_system("pictures")
+    return bool(jax.tree.leaves(jax.eval_shape(system.geometry, run.t[0], run.q[0])))
 
 
 def write_film(run: Trajectory, path: Path, title: str, speed: float) -> Path:

@@ -18,7 +18,7 @@ from .filming import filming
 from .machines import with_given
 from .made_by import made_by
 from .outputs import claim, run_files
-from .pictures import write_pictures
+from .pictures import seen, write_pictures
 from .summary import facts
 from .timing import imported_beside, patient, timed
 
@@ -55,7 +55,7 @@ def run(
         cordax new cable_robot > robot.toml && cordax run robot.toml
 
     Args:
-        machine: an example or a kind of `cordax list`, a machine file (machine.toml), or a saved
+        machine: an example of `cordax list`, a machine file (machine.toml), or a saved
             trajectory (run.npz), whose machine is run again as it was driven.
         set: another value for a key of the file, as often as needed: tendon.stiffness=2e5,
             bodies[1].at=[0,0,1], bars.width="4 cm".
@@ -118,6 +118,11 @@ def run(
 
             made = made_by(file.kind, _method(experiment), step(experiment))
             wrote(write_csv(_beside(stem, ".csv"), trajectory, about=made))
+        if film != "none" and not seen(trajectory):
+            film = "none"
+            found["film"] = f"none: {type(experiment.system).__name__} has no `geometry` to draw"
+            if not json:
+                print("no picture and no film of the machine, which has no `geometry`", flush=True)
         if film != "none":
             filmed.begin(trajectory, _beside(stem, f".{film}"), file.name, speed)
         if figure:

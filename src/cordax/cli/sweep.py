@@ -43,7 +43,7 @@ def sweep(
         cordax sweep suspended --vary platform.mass=8:16:9 --vary drives.lengths[0]=2.9,3.0
 
     Args:
-        machine: an example or a kind of `cordax list`, a machine file, or a saved trajectory.
+        machine: an example of `cordax list`, a machine file, or a saved trajectory.
         vary: name=from:to:count, name=from:to:count:log or name=value,value,...; names are those
             of the machine's numbers, as in `cordax fit`. Several --vary make all combinations.
         measure: "KIND NAME", such as "largest tension" or "final x"; kinds are final, largest,

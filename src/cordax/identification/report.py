@@ -22,7 +22,7 @@ from . import fit_file
 from .advice import what_would_tell
 from .intervals import bootstrap, profile_ends
 from .problem import Problem, Trial
-from .sentences import outliers, sentences, towards_zero
+from .sentences import outliers, sentences, step_matters, towards_zero
 from .stopping import CONVERGED, SENTENCES, START_FAILED
 from .uncertainty import Uncertainty
 
@@ -141,15 +141,18 @@ class Fit(eqx.Module):
         inverse = jnp.diagonal(self.about.inverse, axis1=-2, axis2=-1)
         return jnp.sqrt(self.cost[..., None] * inverse)
 
-    def coloured(self) -> bool:
-        """Whether the residuals are not noise: correlated, and larger than rounding."""
+    def exact(self) -> bool:
+        """Whether the recording is met to round-off."""
         sizes = [
             np.nansum((np.asarray(x) / np.asarray(trial.noise[name])) ** 2)
             for trial in self.trials
             for name, x in trial.recording.values.items()
         ]
-        rounding = 1e-9 * np.sqrt(float(np.sum(sizes)))
-        return not bool(self.about.colour.white) and float(jnp.sqrt(self.cost)) > rounding
+        return float(jnp.sqrt(self.cost)) <= 1e-9 * np.sqrt(float(np.sum(sizes)))
+
+    def coloured(self) -> bool:
+        """Whether the residuals are not noise: correlated, and larger than rounding."""
+        return not bool(self.about.colour.white) and not self.exact()
 
     @property
     def correlation(self) -> Float[Array, "p p"]:
@@ -342,7 +345,7 @@ class Fit(eqx.Module):
         lines.append(
             f"standard deviation of the residuals, over noise: {float(self.noise_scale):.4g}"
         )
-        if bool(jnp.all(jnp.isfinite(self.step_shift))):
+        if bool(jnp.all(jnp.isfinite(self.step_shift))) and not self.exact():
             shifts = np.asarray(self.step_shift) / np.asarray(self.independent_errors)
             worst = int(np.argmax(np.abs(shifts)))
             lines.append(
@@ -352,7 +355,8 @@ class Fit(eqx.Module):
         lines += [f"warning: {sentence}" for sentence in self.unidentifiable()]
         lines += [
             f"warning: {sentence}"
-            for sentence in (*outliers(self), *towards_zero(self), *sentences(self))
+            for told in (outliers, towards_zero, sentences, step_matters)
+            for sentence in told(self)
         ]
         lines += [f"warning: {name} ended at its bound" for name in self.at_bounds()]
         return "\n".join(lines)
@@ -367,14 +371,7 @@ class Fit(eqx.Module):
         complaints = [] if bool(self.succeeded) else [self.reason]
         complaints += self.unidentifiable() + outliers(self) + towards_zero(self) + sentences(self)
         complaints += [f"{name} ended at its bound, {self[name]:g}" for name in self.at_bounds()]
-        shift, errors = np.asarray(self.step_shift), np.asarray(self.independent_errors)
-        for name, moved, error in zip(self.names, shift, errors, strict=True):
-            if np.isfinite(moved) and abs(moved) > 0.5 * error:
-                complaints.append(
-                    f"{name} depends on the time step: half of it would move the estimate by "
-                    f"{abs(moved) / error:.2g} standard errors; choose a smaller dt or an "
-                    "integrator of higher order"
-                )
+        complaints += step_matters(self)
         for complaint in complaints:
             warnings.warn(f"identify: {complaint}", stacklevel=3)
 

@@ -9,6 +9,8 @@ HARDLY_SHOWN = 0.3
 #: changes of the simulation, over the residuals, above which numerics may explain these
 NUMERICS_MATTER = 0.3
 
+#: standard errors by which half the time step may move an estimate
+STEP_MATTERS = 0.5
 #: residuals so many times their spread are no noise: one in 10^9 of a normal distribution
 FAR = 6.0
 #: and residuals below this share of what was recorded are none
@@ -50,6 +52,20 @@ def outliers(fit) -> list[str]:
         f"single samples lie far from the others, {'; '.join(found)} the spread of residuals. They "
         "pull the estimates, and intervals do not know it: if they are errors of a sensor make "
         "them NaN and fit again"
+    ]
+
+
+def step_matters(fit) -> list[str]:
+    """Of numbers that another time step would move; not where a recording is met to round-off."""
+    if fit.exact():
+        return []
+    shift, errors = np.asarray(fit.step_shift), np.asarray(fit.independent_errors)
+    return [
+        f"{name} depends on the time step: half of it would move the estimate by "
+        f"{abs(moved) / error:.2g} standard errors; choose a smaller dt or an integrator of higher "
+        "order"
+        for name, moved, error in zip(fit.names, shift, errors, strict=True)
+        if np.isfinite(moved) and abs(moved) > STEP_MATTERS * error
     ]
 
 

@@ -29,7 +29,12 @@ def read_csv(path: str | Path) -> Recording:
     require(len(rows) > 0, str(path), "an empty file", "a row of column names and rows of numbers")
     names = [name.strip() for name in rows[0][1]]
     where = f"{path}, row {rows[0][0]}"
-    require(TIME in names, where, ", ".join(names), f"a column named '{TIME}' [s]")
+    require(
+        TIME in names,
+        where,
+        ", ".join(names),
+        f"a column named '{TIME}' [s]: commas between columns, SI units, names alone",
+    )
     require(all(names), where, f"columns {names}", "a name for every column")
     twice = sorted({n for n in names if names.count(n) > 1})
     require(not twice, where, f"{', '.join(twice)} more than once", "different column names")

@@ -269,5 +269,16 @@ def _holding_tension(table: Table, robot: CableRobot):
     )
     if mean is None:
         return robot.static_tensions()
-    distribute = eqx.filter_jit(MeanTension(mean))
-    return distribute(robot.structure_matrix(), robot.static_wrench())
+    W, weight = robot.structure_matrix(), robot.static_wrench()
+    held = eqx.filter_jit(MeanTension(mean))(W, weight)
+    missing = np.abs(np.asarray(W @ held - weight)).max()
+    weak, weight = float(np.min(held)), float(robot.platform.mass * robot.gravity)
+    pushing = f"tensions down to {weak:.3g} N" if weak < 0 else "tensions that miss the weight"
+    require(
+        weak >= 0 and missing <= 1e-6 * weight,
+        table.where("mean_tension"),
+        f"{mean:g} N, nearest to which the platform is held at the start by {pushing}",
+        "cables that hold it by pulling: another mean_tension, start or geometry "
+        "(cordax.workspace shows where they do)",
+    )
+    return held

@@ -13,7 +13,8 @@ def ramp_integral(x, width):
     """The integral of `ramp` from minus infinity: the energy of a spring that only pushes or only
     pulls. A dilogarithm, -w^2 Li2(-exp(x/w)), turned so that its series converges."""
     y = x / width
-    tail = -_dilogarithm_of_minus(jnp.exp(-jnp.abs(y)))
+    # not -|y|, whose derivative vanishes at 0 where that of the tail does not
+    tail = -_dilogarithm_of_minus(jnp.exp(jnp.where(y > 0, -y, y)))
     return width**2 * jnp.where(y > 0, 0.5 * y * y + jnp.pi**2 / 6.0 - tail, tail)
 
 

@@ -130,8 +130,9 @@ class Hermite(Reference):
 class BSpline(Reference):
     """Uniform cubic B-spline of `values` (k, ...), k >= 4, between two `times` (2,) [s], twice
     continuously differentiable. It stays within the range of its values, so that bounds on them
-    hold for all of it; at its ends it is near the first and last ones, and outside of them at
-    rest."""
+    hold for all of it. It goes through none of them: it begins at (v_0 + 4 v_1 + v_2)/6, and ends
+    likewise; three equal values begin, or end, a spline at that value. Outside of its times it
+    rests."""
 
     times: Float[Array, " 2"] = float_field()
     values: Float[Array, "k ..."] = float_field()

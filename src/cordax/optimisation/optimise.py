@@ -21,6 +21,8 @@ from .search import Search
 from .shooting import Segments
 from .unknowns import Unknowns, steps_of
 
+FLAT = "converged where it began: the cost does not change with any of the numbers there"
+
 #: share of a constraint's scale up to which it counts as kept
 FEASIBLE = 1e-6
 
@@ -126,7 +128,7 @@ def optimise(
     several = [Search(problem, progress, label(i)) for i in range(len(begin))]
     ends = [_solve(*one, max_steps, tolerance) for one in zip(several, begin, strict=True)]
     best = min(ends, key=lambda end: (not end.kept, end.out if not end.kept else end.found.cost))
-    if not best.found.succeeded:
+    if not best.found.succeeded or best.found.reason == FLAT:
         warnings.warn(f"optimise: {best.found.reason}", stacklevel=2)
     total = lambda name: sum(getattr(end.found, name) for end in ends)
     return best.found._replace(**{name: total(name) for name in ("evaluations", "failed_runs")})
@@ -228,7 +230,7 @@ def _report(search: Search, solution, y0) -> _End:
         multipliers,
         {"cost": history[:, 0], "violation": history[:, 1], "values": way},
         bool(solution.success and kept and good),
-        _reason(solution, kept, good),
+        _reason(solution, kept, search),
         search.evaluations,
         search.failed,
         {name: x for name, x in zip(names, problem.unknowns.symbols, strict=True) if x},
@@ -244,9 +246,11 @@ def _motion(problem: Problem, best: Experiment, y):
     return dataclasses.replace(motion(problem, jnp.asarray(y)), system=best.system)
 
 
-def _reason(solution, kept: bool, good: bool) -> str:
-    if not good:
+def _reason(solution, kept: bool, search: Search) -> str:
+    if not search.ran:
         return "the simulation of the last point failed; take smaller bounds, or a smaller dt"
+    if not search.good:
+        return "cost, constraints or their derivatives are infinite or NaN at the last point"
     if not kept:
         return (
             "no point that keeps all constraints was found: they may contradict each other; try "
@@ -254,4 +258,6 @@ def _reason(solution, kept: bool, good: bool) -> str:
         )
     if not solution.success:
         return f"stopped before it converged ({solution.message}); try more steps or another start"
+    if search.flat and len(search.history) <= 1:
+        return FLAT
     return "converged"

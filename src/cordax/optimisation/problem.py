@@ -71,9 +71,10 @@ class Problem(eqx.Module):
 
     def measured(self, run) -> dict[str, Any]:
         """Cost and constraints (m,) of a motion."""
-        cost = jnp.asarray(self.cost(run))
+        cost = jnp.asarray(_traceable("cost", self.cost, run))
         require(cost.shape == (), "cost", f"shape {cost.shape}", "one number")
-        rows = [jnp.asarray(c.values(run)) / c.scale for c in self.constraints]
+        named = [(f"constraint {c.label}", c) for c in self.constraints]
+        rows = [jnp.asarray(_traceable(name, c.values, run)) / c.scale for name, c in named]
         rows = jnp.concatenate(rows) if rows else jnp.zeros(0, cost.dtype)
         return {"cost": cost, "rows": rows, "gaps": jnp.zeros((0,), cost.dtype)}
 
@@ -219,6 +220,17 @@ def pushed(function: Callable, y):
     """`function(y)` -> (smooth, more), its derivatives by `y` along a last axis, and `more`."""
     push = lambda direction: jax.jvp(function, (y,), (direction,), has_aux=True)
     return jax.vmap(push, out_axes=(None, -1, None))(jnp.eye(y.shape[0], dtype=y.dtype))
+
+
+def _traceable(what: str, function: Callable, run):
+    """What a function of the user's finds, which must be one that JAX can look through."""
+    try:
+        return function(run)
+    except jax.errors.JAXTypeError as error:
+        raise ValueError(
+            f"{what}: got a function that needs known numbers, expected one by jax.numpy alone, "
+            "without NumPy, float(...) or `if` on its numbers"
+        ) from error
 
 
 @eqx.filter_jit

@@ -25,6 +25,7 @@ class Search:
         self.history: list[tuple[float, float]] = []
         self.way: list[np.ndarray] = []
         self.scale = self.start_cost = 1.0
+        self.flat = False
         self.sizes = problem.sizes()
         pairs = list(zip(problem.constraints, self.sizes, strict=True))
         self.low = np.concatenate([np.zeros(0), *(np.full(n, c.low / c.scale) for c, n in pairs)])
@@ -41,14 +42,21 @@ class Search:
     def begin(self, y0: np.ndarray) -> None:
         """From a start, which must succeed."""
         self._take(y0)
-        require(
-            self.good, "experiment", "a simulation that fails", "a start from which it succeeds"
-        )
+        require(self.ran, "experiment", "a simulation that fails", "a start from which it succeeds")
+        for what, name in (("cost", "cost"), ("constraints", "rows")):
+            for kind, found in zip(("values", "derivatives"), self.found, strict=True):
+                require(
+                    _finite(found[name]),
+                    what,
+                    f"{kind} at the start that are infinite or NaN",
+                    "finite ones (square roots and norms have no derivative at 0)",
+                )
         self.start_cost = float(self.found[0]["cost"])
         self.history, self.way = [], []
         # what the cost may change by, whatever its unit: SLSQP stops by the same number at costs
         # that stand still and at constraints that are kept
         slope = np.asarray(self.found[1]["cost"])
+        self.flat = not np.any(slope)
         self.scale = abs(self.start_cost) + float(np.max(np.abs(slope), initial=0.0))
         self.scale = self.scale if self.scale > 0 else 1.0
 
@@ -82,8 +90,16 @@ class Search:
         self.failed += not self.good
 
     @property
-    def good(self) -> bool:
+    def ran(self) -> bool:
+        """Whether simulations succeeded."""
         return bool(np.all(self.found[0]["good"]))
+
+    @property
+    def good(self) -> bool:
+        """Whether, in addition, numbers and their derivatives are finite."""
+        values, slopes = self.found
+        known = (values["cost"], values["rows"], slopes["cost"], slopes["rows"])
+        return self.ran and all(map(_finite, known))
 
     def cost(self, y) -> float:
         self._take(y)
@@ -158,3 +174,7 @@ class Search:
             print(
                 f"{self.label}{len(self.history):4d}  cost {cost:.6g}, out of bounds by {out:.2g}"
             )
+
+
+def _finite(x) -> bool:
+    return bool(np.all(np.isfinite(np.asarray(x))))
