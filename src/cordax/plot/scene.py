@@ -34,6 +34,9 @@ from .style import (
     label,
 )
 
+#: share of their size by which the values of a colour scale differ at least
+EQUAL = 1e-3
+
 #: where from a machine in space is looked at: elevation and azimuth [degrees]
 VIEWS = {
     "corner": (18.0, -62.0),
@@ -247,6 +250,7 @@ def fit_view(
         axes.view_init(elev=elevation, azim=azimuth)  # pyright: ignore
         if view in ("front", "side", "top"):  # lengths can be read off: nothing is foreshortened
             axes.set_proj_type("ortho")  # pyright: ignore
+            _hide_depth(axes, view)
         # equal scales, and less of the empty frame that axes in space leave around themselves; long
         # machines fill its width as they are
         flatness = max(0.0, 1.0 - size[2] / max(size[:2]))
@@ -255,6 +259,16 @@ def fit_view(
         axes.set_box_aspect(size, zoom=zoom)  # pyright: ignore
         return
     axes.set_aspect("equal")
+
+
+def _hide_depth(axes: Any, view: str) -> None:
+    """No numbers along the line of sight, where they lie on each other, and room for the names of
+    the others."""
+    along = {"front": axes.yaxis, "side": axes.xaxis, "top": axes.zaxis}[view]
+    along.set_major_locator(NullLocator())
+    along.set_label_text("")
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.labelpad = 16.0
 
 
 def line_values(trajectory: Trajectory, scene: Scene) -> dict[str, np.ndarray]:
@@ -269,9 +283,12 @@ def line_values(trajectory: Trajectory, scene: Scene) -> dict[str, np.ndarray]:
 
 def norm_of(*values) -> Normalize:
     """A colour scale that spans all values from zero up; what is below zero gets the colour of
-    cables that push."""
+    cables that push. One of values that are equal spans a little around them: round-off has no
+    colours."""
     every = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values])
     low, high = float(np.nanmin(every)), float(np.nanmax(every))
+    if high - low < EQUAL * abs(high):
+        low, high = low - EQUAL * abs(high), high + EQUAL * abs(high)
     return Normalize(max(low, 0.0), high) if high > 0 else Normalize(low, high)
 
 
