@@ -263,8 +263,8 @@ def test_what_cannot_be_predicted_is_said(swing, tmp_path):
         script.main(str(tmp_path), file="other.npz")
     for begin, end, word in (
         ("a", "1", "two times"),
-        ("0", "9", "goes from 0.0 to 1.5"),
-        ("1", "0", "goes from"),
+        ("0", "9", "there are 0 to 1.5 s"),
+        ("1", "0", "there are"),
         ("0.2", "0.6", "or more"),
     ):
         with pytest.raises(SystemExit, match=word):

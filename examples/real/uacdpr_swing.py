@@ -13,7 +13,7 @@ pushes. Load cells, swivel angles and the inclinometer are not fitted but predic
 
 `--predict BEGIN END` [s] runs open loop through a window of any recording with the same fields,
 twice: from the state measured at BEGIN, and from a state fitted to the first half second, because
-motion capture was low-passed: at large swings its rates are off by a fifth. It prints errors of all
+motion capture was low-passed: at large swings its rates are off by a tenth. It prints errors of all
 sensors in each second, half swings and phases. `--fit` fits parts of the free windows and predicts
 the rest, then fits all of them and writes the numbers. `--compare` leaves parts of the free windows
 out in turn, with dry friction and without."""
@@ -119,7 +119,7 @@ def settled_start(machine: Machine, part: Measured) -> MeasuredStart:
         warnings.simplefilter("ignore")
         fit = _fit(machine, [head], START, 30)
     if not bool(fit.succeeded):
-        print(f"  start at {part.t[0]} s: {fit.reason}")
+        print(f"  start at {part.t[0]:g} s: {fit.reason}")
     return fit.experiment.state0
 
 
@@ -175,7 +175,7 @@ def tell(name: str, machine: Machine, data: Measured, windows=LEFT, starts=both)
     for window in windows:
         for start, (found, part) in starts(machine, data.rows(*window)).items():
             print(
-                f"  {window[0]} to {window[1]} s, {start}: RMS over noise {size(found, part):.2f}"
+                f"  {window[0]:g} to {window[1]:g} s, {start}: RMS over noise {size(found, part):.2f}"
             )
             tell_errors(found, part)
             if part.t[-1] - part.t[0] > 1.0:
@@ -246,7 +246,7 @@ def window(data: Measured, begin: str, end: str) -> Measured:
     except ValueError:
         sys.exit(f"--predict {begin} {end}: two times [s] are needed")
     if not (data.t[0] <= first < last <= data.t[-1] + 1e-6):
-        sys.exit(f"--predict {begin} {end}: the recording goes from {data.t[0]} to {data.t[-1]} s")
+        sys.exit(f"--predict {begin} {end}: there are {data.t[0]:g} to {data.t[-1]:g} s")
     part = data.rows(first, last)
     if last - first < 2 * SETTLE:
         sys.exit(f"--predict {begin} {end}: needs {2 * SETTLE} s or more")
