@@ -91,8 +91,9 @@ def draw(part: Measured, found, counted, file: str) -> None:
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(11 if counted else 8, 6), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(3, 2)) if counted else (figure, None)
-    axes = left.subplots(3, 2, sharex=True)
+    widths = (3, 2) if counted else (1,)
+    sides = figure.subfigures(1, len(widths), squeeze=False, width_ratios=widths)[0]
+    axes = sides[0].subplots(3, 2, sharex=True)
     free = lambda x: np.degrees(x - x.mean(0))
     shown = {f"{n} [deg]": (found["euler"][:, i], part.pose[:, 3 + i]) for i, n in enumerate(ROLL)}
     shown = {name: tuple(map(np.degrees, pair)) for name, pair in shown.items()}
@@ -106,8 +107,8 @@ def draw(part: Measured, found, counted, file: str) -> None:
     axes[0, 0].legend(frameon=False)
     for axis in axes[-1]:
         axis.set_xlabel("t [s]")
-    if right is not None:
-        axis = right.subplots()
+    if counted:
+        axis = sides[1].subplots()
         for (name, x), style in zip(counted.items(), ("ko", "C1x"), strict=True):
             axis.plot(x[:, 0], x[:, 1], style, label=name)
         axis.set(xlabel="pitch, how far [deg]", ylabel="half swings [Hz]")

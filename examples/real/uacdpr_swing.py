@@ -160,6 +160,7 @@ def size(found, part: Measured) -> float:
 def at_rest(name: str, robot):
     """Prints what it does near rest; returns roll, pitch and yaw there (3,) [rad]."""
     state = cordax.equilibrium(robot)
+    assert isinstance(state, cordax.State)
     found = cordax.modes(robot, state)
     place = state.q[:3], robot.platform.rotation(state.q[:12])
     tension = robot.cables.tension(robot.lengths(*place) - robot.drives.length(0.0, None), 0.0)
@@ -172,11 +173,9 @@ def at_rest(name: str, robot):
 def tell(name: str, machine: Machine, data: Measured, windows=LEFT, starts=both) -> None:
     """What a machine predicts in windows."""
     rest = at_rest(name, machine.robot)
-    for window in windows:
-        for start, (found, part) in starts(machine, data.rows(*window)).items():
-            print(
-                f"  {window[0]:g} to {window[1]:g} s, {start}: RMS over noise {size(found, part):.2f}"
-            )
+    for begin, end in windows:
+        for start, (found, part) in starts(machine, data.rows(begin, end)).items():
+            print(f"  {begin:g} to {end:g} s, {start}: RMS over noise {size(found, part):.2f}")
             tell_errors(found, part)
             if part.t[-1] - part.t[0] > 1.0:
                 tell_swings(found, part, rest)
