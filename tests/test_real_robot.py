@@ -109,24 +109,31 @@ def test_a_wrong_folder_is_named(script, capsys, monkeypatch):
     assert "no_such_folder is not a folder" in capsys.readouterr().err
 
 
-def test_a_swing_made_here_is_fitted(monkeypatch):
-    """Numbers are found within their errors; what was not fitted is predicted."""
-    monkeypatch.syspath_prepend(EXAMPLES)
-    import equinox as eqx
-    import jax.numpy as jnp
-    import uacdpr_swing as script
+@pytest.fixture(scope="module")
+def swing():
+    """`uacdpr_swing`, a machine with dry friction, and 1.5 s of its swinging with noise."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import equinox as eqx
+        import jax.numpy as jnp
+        import uacdpr_swing as script
+        from uacdpr_machine import StickingJoints
+    finally:
+        sys.path.remove(str(EXAMPLES))
 
     def measured(t, pose, rate, tension, swivel, tilt):
         wide = lambda x: np.broadcast_to(x, (len(t), np.shape(x)[-1]))
         return script.Measured(t, *(wide(x) for x in (pose, rate, tension, swivel, tilt)))
 
-    t = 0.01 * np.arange(101)
+    t = 0.01 * np.arange(151)
     pose = np.array([-0.143, 0.011, 0.564, -0.011, 0.046, 0.010])
     still = np.zeros(6), np.array([50.0, 57.0, 47.0, 54.0]), np.zeros(4), np.zeros(3)
     robot = script.unfitted(measured(t, pose, *still))
     where = lambda r: (r.cables.stiffness, r.platform.inertia, r.angular_damping)
     inertia = robot.platform.inertia * jnp.diag(jnp.array([0.9, 0.85, 0.95]))
     truth = eqx.tree_at(where, robot, (jnp.asarray(3.2e4), inertia, jnp.asarray(0.15)))
+    joints = StickingJoints(robot.platform, script.DT, [0.1, 0.05, 0.3], 0.02)
+    truth = script.Machine(truth, joints)
     pushed = np.array([0.15, 0.1, 0.0, 0.3, 0.6, 0.8])
     run = script.predict(truth, measured(t, pose, pushed, *still[1:]))
     random = np.random.default_rng(4)
@@ -135,19 +142,153 @@ def test_a_swing_made_here_is_fitted(monkeypatch):
     noisy = clean + sigma * random.normal(size=clean.shape)
     rate = np.gradient(clean, t, axis=0, edge_order=2)
     part = script.Measured(t, noisy, rate, run["tension"] / 1.145, run["swivel"], run["euler"])
-    fit = script.fit_windows(robot, [part.rows(0.0, 0.7)], max_steps=40)
+    return script, robot, truth, part, clean
+
+
+def test_a_swing_made_here_is_fitted(swing):
+    """Numbers are found within their errors; what was not fitted is predicted."""
+    script, robot, truth, part, _ = swing
+    first = script.StickingJoints(robot.platform, script.DT, [0.05, 0.05, 0.15], 0.03)
+    fit = script.fit_windows(script.Machine(robot, first), [part.rows(0.0, 1.0)], max_steps=40)
     assert bool(fit.succeeded), fit.reason
-    numbers = {"cables.stiffness": 3.2e4, "angular_damping": 0.15}
+    numbers = {"cables.stiffness": 3.2e4, "angular_damping": 0.15, "control.torque[2]": 0.3}
+    inertia = truth.robot.platform.inertia
     numbers |= {f"platform.inertia[{i},{i}]": float(inertia[i, i]) for i in range(3)}
     for name, value in numbers.items():
         i = fit.names.index(name)
         assert abs(float(fit.values[i]) - value) < 4.0 * float(fit.standard_errors[i]), name
-    left = part.rows(0.7, 1.0)
-    off = {
-        n: np.abs(x).max()
-        for n, x in script.residuals(script.predict(fit.system, left), left).items()
-    }
+    left = part.rows(1.0, 1.5)
+    found = script.predict(script.machine_of(fit), left)
+    off = {n: np.abs(x).max() for n, x in judge().residuals(found, left).items()}
     assert off["position [mm]"] < 6.0 and off["swivel [deg]"] < 0.3, off
-    half = script.swings(t, 0.1 * np.cos(2 * np.pi * 3.0 * t))
+
+
+def judge():
+    import uacdpr_judge
+
+    return uacdpr_judge
+
+
+def test_half_swings_and_phases_are_counted(swing):
+    t = 0.01 * np.arange(301)
+    wave = lambda late: 0.1 * np.cos(2 * np.pi * 3.0 * t - late)
+    half = judge().swings(t, wave(0.0))
     np.testing.assert_allclose(half[:, 1], 3.0, rtol=1e-2)
     np.testing.assert_allclose(half[:, 0], np.degrees(0.1), rtol=1e-2)
+    found = judge().phases(t, wave(0.0), 0.5 * wave(0.2), 3.0)
+    assert found.shape == (3, 3)
+    np.testing.assert_allclose(found, [[-np.degrees(0.2), 0.5, 0.1]] * 3, rtol=2e-2)
+
+
+def test_joints_hold_slip_and_take_energy(swing):
+    """A spring at first, the slip torque at last, whatever the step; work is never given back."""
+    import jax.numpy as jnp
+
+    script, robot, *_ = swing
+    joints = script.StickingJoints(robot.platform, script.DT, [0.1, 0.05, 0.3], 0.02)
+
+    def turned(speeds):
+        """Torques (k, 3) and work taken [J] at angular velocities (k, 3) [rad/s]."""
+        memory, torques, work = jnp.zeros(3), [], 0.0
+        for speed in np.array(speeds):
+            state = robot.state_at(angular_velocity=jnp.asarray(speed))
+            u, memory = joints(0.0, state, memory)
+            torques.append(np.asarray(u[3:]))
+            work = work - float(torques[-1] @ speed) * script.DT
+            assert np.all(np.asarray(u[:3]) == 0.0)
+            assert work > -1e-12
+        return np.array(torques), work
+
+    little = turned([[0.0, 0.0, 1e-3]])[0][0]
+    np.testing.assert_allclose(little, [0.0, 0.0, -0.3 / 0.02 * 1e-3 * script.DT], rtol=1e-3)
+    far = turned([[1.0, 1.0, -1.0]] * 60)[0][-1]
+    np.testing.assert_allclose(far, [-0.1, -0.05, 0.3], rtol=1e-3)
+    swung = np.outer(np.cos(0.1 * np.arange(126)), [0.5, -1.0, 2.0])
+    assert turned(swung)[1] > 0.1
+
+
+def test_friction_has_derivatives(swing):
+    """Forward, reverse and central differences, by torque, give and speeds that turn about."""
+    import jax
+    import jax.numpy as jnp
+
+    script, robot, *_ = swing
+    along = jnp.cos(0.3 * jnp.arange(40))[:, None] * jnp.array([0.5, -1.0, 2.0])
+
+    def mean(x):
+        joints = script.StickingJoints(robot.platform, script.DT, x[:3], x[3])
+        states = jax.vmap(lambda w: robot.state_at(angular_velocity=w))(x[4] * along)
+        torque = lambda memory, state: joints(0.0, state, memory)[::-1]
+        u = jax.lax.scan(torque, jnp.zeros(3), states)[1]
+        return jnp.mean(u[:, 3:] * along)
+
+    x = jnp.array([0.1, 0.05, 0.3, 0.02, 1.0])
+    forward, reverse = jax.jit(jax.jacfwd(mean))(x), jax.jit(jax.grad(mean))(x)
+    np.testing.assert_allclose(forward, reverse, rtol=1e-10)
+    mean = jax.jit(mean)
+    moved = [(mean(x + h) - mean(x - h)) / (2.0 * h[i]) for i, h in enumerate(1e-5 * jnp.diag(x))]
+    np.testing.assert_allclose(forward, moved, rtol=1e-6)
+
+
+def test_a_window_is_predicted_with_numbers_of_a_file(swing, tmp_path, capsys):
+    script, _, truth, part, clean = swing
+    numbers = tmp_path / "numbers.json"
+    script.write(numbers, truth)
+    np.savez(
+        tmp_path / "longer.npz",
+        t=part.t,
+        vicon_index=np.arange(len(part.t)),
+        vicon_pose_mm_rad=clean * [1e3, 1e3, 1e3, 1, 1, 1],
+        tension=part.tension,
+        swivel_rel=part.swivel,
+        ahrs_rpy=part.tilt,
+    )
+    ask = {"file": "longer.npz", "numbers": str(numbers)}
+    script.main(str(tmp_path), predict=["0.0", "1.5"], **ask)
+    said = capsys.readouterr().out
+    first, second = (float(line.split()[-1]) for line in said.splitlines() if "over noise" in line)
+    assert first < 1.0 and second < 0.5, said
+    assert "yaw, ahead by" in said and "tension [N], RMS in each second" in said
+
+
+def test_what_cannot_be_predicted_is_said(swing, tmp_path):
+    script, _, truth, part, _ = swing
+    with pytest.raises(SystemExit, match=r"other\.npz is not there"):
+        script.main(str(tmp_path), file="other.npz")
+    (tmp_path / "other.npz").write_text("no arrays")
+    with pytest.raises(SystemExit, match="not a file of arrays"):
+        script.main(str(tmp_path), file="other.npz")
+    np.savez(tmp_path / "other.npz", t=part.t)
+    with pytest.raises(SystemExit, match="vicon_index, vicon_pose_mm_rad"):
+        script.main(str(tmp_path), file="other.npz")
+    for begin, end, word in (
+        ("a", "1", "two times"),
+        ("0", "9", "there are 0 to 1.5 s"),
+        ("1", "0", "there are"),
+        ("0.2", "0.6", "or more"),
+    ):
+        with pytest.raises(SystemExit, match=word):
+            script.window(part, begin, end)
+    gaps = script.Measured(*(np.delete(x, 70, axis=0) for x in part))
+    with pytest.raises(SystemExit, match="not at 100 Hz"):
+        script.window(gaps, "0", "1.5")
+    with pytest.raises(SystemExit, match="numbers are missing"):
+        script.window(part._replace(pose=np.full_like(part.pose, np.nan)), "0", "1.5")
+    file = tmp_path / "numbers.json"
+    with pytest.raises(SystemExit, match="no file of fitted numbers"):
+        script.known(file, script.DT)
+    script.write(file, truth)
+    again = script.known(file, script.DT)
+    np.testing.assert_allclose(again.joints.torque, truth.joints.torque)
+    np.testing.assert_allclose(again.robot.platform.centre, truth.robot.platform.centre, rtol=1e-5)
+    file.write_text(file.read_text().replace('"torque": [', '"torque": [0.1, '))
+    with pytest.raises(SystemExit, match="wrong count of torque"):
+        script.known(file, script.DT)
+
+
+def test_the_shipped_numbers_are_a_machine(swing):
+    script = swing[0]
+    machine = script.known(script.SHIPPED, script.DT)
+    rest = script.cordax.equilibrium(machine.robot)
+    assert np.all(np.isfinite(np.asarray(rest.q)))
+    assert 0.1 < float(machine.joints.torque[2]) < 1.0

@@ -74,14 +74,14 @@ def angles(exits, axis, b):
     return np.unwrap(np.arctan2(delta[..., 1], np.sum(delta * first, axis=-1)), axis=0)
 
 
-def asked(text: str, **more: str) -> dict:
-    """What was given on the command line: `folder`, and options with their explanations."""
+def asked(text: str, **more: dict) -> dict:
+    """What was given on the command line: `folder`, and options, as argparse takes them."""
     ask = argparse.ArgumentParser(
         description=text, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     ask.add_argument("folder", metavar="DATA", help="folder with the recordings (.npz)")
-    for name, explanation in more.items():
-        ask.add_argument(f"--{name}", help=explanation)
+    for name, option in more.items():
+        ask.add_argument(f"--{name}", **option)
     given = vars(ask.parse_args())
     if not Path(given["folder"]).is_dir():
         ask.error(f"DATA: {given['folder']} is not a folder")

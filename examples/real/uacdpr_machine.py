@@ -1,5 +1,7 @@
-"""The robot of `uacdpr_swing.py`: elastic cables, locked lengths, starts that were measured."""
+"""The robot of `uacdpr_swing.py`: elastic cables, locked lengths, joints that stick, measured
+starts, recordings and numbers in files."""
 
+import json
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +18,7 @@ from scipy.interpolate import make_interp_spline  # noqa: E402
 from uacdpr import FREE, OUT, RADIUS, attachments, turned  # noqa: E402
 
 from cordax import float_field  # noqa: E402
+from cordax.mechanics import Controller  # noqa: E402
 from cordax.mechanics.drives import Drive  # noqa: E402
 from cordax.systems import CableRobot, ElasticCables, NaturalBody, PulleyExit  # noqa: E402
 
@@ -59,6 +62,29 @@ class LockedLengths(Drive):
         return self.base + 1e-3 * self.patterns @ jnp.asarray(PATTERNS)
 
 
+class StickingJoints(Controller):
+    """Dry friction where cables are fixed to the platform, after Dahl (1968): about each of the
+    platform's axes it holds like a spring at first, and slips at a `torque` (3,) [N m], which it
+    would reach after a turn by `give` [rad] if it did not slip before. Kept from step to step of
+    `dt` [s]: how far it holds (3,), half a step ahead, so that the torque is that of mid-step."""
+
+    body: NaturalBody
+    dt: float = eqx.field(static=True)
+    torque: jax.Array = float_field()
+    give: jax.Array = float_field()
+
+    def init(self, state):
+        return jnp.zeros(3, state.q.dtype)
+
+    def __call__(self, t, state, memory):
+        R = self.body.rotation(state.q[:12])
+        turn = self.dt * self.body.angular_velocity(state.q[:12], state.v[:12]) @ R
+        # dz = dx - |dx| z/give, exactly, for a steady turn: never held further than it gives
+        end = self.give * jnp.sign(turn)
+        held = end + (memory - end) * jnp.exp(-jnp.abs(turn) / self.give)
+        return jnp.concatenate([jnp.zeros(3), -R @ (self.torque * held / self.give)]), held
+
+
 class MeasuredStart(eqx.Module):
     """A pose and its rate (6,) as measured, moved by `shift` and `push` (6,) in units of their
     precision, then as little as keeps cables at their length, stretched by a `pull` (4,) [N]: what
@@ -92,16 +118,68 @@ def _least(J, wanted, size, level):
     return size * jnp.linalg.solve(jnp.eye(6) + A.T @ A, A.T @ (wanted / level))
 
 
-def read(folder: str) -> Measured:
-    file = Path(folder) / "free_motion_25s.npz"
+FIELDS = ("t", "vicon_index", "vicon_pose_mm_rad", "tension", "swivel_rel", "ahrs_rpy")
+
+
+def read(folder: str, name: str = "free_motion_25s.npz") -> Measured:
+    file = Path(folder) / name
     if not file.exists():
-        sys.exit(f"{folder}: {file.name} is not there: see uacdpr.py")
-    data = np.load(file)
+        sys.exit(f"{folder}: {name} is not there: see uacdpr.py")
+    try:
+        data = np.load(file)
+        missing = [field for field in FIELDS if field not in data]
+    except (ValueError, OSError, TypeError):
+        sys.exit(f"{file}: not a file of arrays (.npz)")
+    if missing:
+        sys.exit(f"{file}: {', '.join(missing)} not in it; see uacdpr.py for the fields")
     at = data["vicon_index"]
     t, pose = data["t"][at], data["vicon_pose_mm_rad"] * [1e-3, 1e-3, 1e-3, 1, 1, 1]
     rate = make_interp_spline(t, pose, k=5).derivative()(t)
-    others = (data[name][at].astype(float) for name in ("tension", "swivel_rel", "ahrs_rpy"))
+    others = (data[name][at].astype(float) for name in FIELDS[3:])
     return Measured(t, pose, rate, *others)
+
+
+class Machine(NamedTuple):
+    """A robot and the dry friction of its joints, if any."""
+
+    robot: CableRobot
+    joints: StickingJoints | None
+
+
+#: numbers that files of them hold: how many, and of which part of a machine
+NUMBERS = {
+    "position": (3, lambda m: m.robot.position),
+    "lengths": (4, lambda m: m.robot.drives.length(0.0, None)),
+    "stiffness": (1, lambda m: m.robot.cables.stiffness),
+    "centre": (3, lambda m: m.robot.platform.centre),
+    "inertia": (3, lambda m: jnp.diag(m.robot.platform.inertia)),
+    "angular_damping": (1, lambda m: m.robot.angular_damping),
+    "torque": (3, lambda m: m.joints.torque),
+    "give": (1, lambda m: m.joints.give),
+}
+
+
+def write(file: Path, machine: Machine) -> None:
+    """SI units, to six digits."""
+    numbers = {name: np.ravel(part(machine)) for name, (_, part) in NUMBERS.items()}
+    rounded = {name: [float(f"{x:.6g}") for x in values] for name, values in numbers.items()}
+    lines = ",\n".join(f' "{name}": {json.dumps(values)}' for name, values in rounded.items())
+    file.write_text(f"{{\n{lines}\n}}\n")
+
+
+def known(file: Path, dt: float) -> Machine:
+    """The machine of a file of numbers."""
+    try:
+        given = json.loads(file.read_text())
+        n = {name: np.array(given[name], float) for name in NUMBERS}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{file}: no file of fitted numbers ({error!r})")
+    wrong = [name for name, (count, _) in NUMBERS.items() if n[name].shape != (count,)]
+    if wrong:
+        sys.exit(f"{file}: wrong count of {', '.join(wrong)}")
+    body = NaturalBody(MASS, np.diag(n["inertia"]), n["centre"])
+    robot = _robot(body, n["lengths"], n["stiffness"][0], n["angular_damping"][0], n["position"])
+    return Machine(robot, StickingJoints(body, dt, n["torque"], n["give"][0]))
 
 
 def unfitted(rest: Measured) -> CableRobot:
@@ -118,12 +196,16 @@ def unfitted(rest: Measured) -> CableRobot:
     arm = np.array([-moment[1], moment[0]]) / weight
     centre = [*np.linalg.solve(R[:2, :2], arm - HEIGHT * R[:2, 2]), HEIGHT]
     base = np.asarray(length) - scale * rest.tension.mean(0) / STIFFNESS
+    return _robot(NaturalBody(MASS, INERTIA, centre), base, STIFFNESS, 0.2, pose[:3])
+
+
+def _robot(body: NaturalBody, base, stiffness, damping, position) -> CableRobot:
     return CableRobot(
-        NaturalBody(MASS, INERTIA, centre),
+        body,
         attachments(0.280),
-        exits,
+        PulleyExit(FREE, RADIUS * np.ones(4), OUT),
         LockedLengths(base, np.zeros(4)),
-        ElasticCables(STIFFNESS, 200.0),
-        position=pose[:3],
-        angular_damping=0.2,
+        ElasticCables(stiffness, 200.0),
+        position=position,
+        angular_damping=damping,
     )
