@@ -157,9 +157,9 @@ def batch(members: int = 1024) -> dict:
 
 def gradient() -> dict:
     """Of the height of the centre at the end by Young's modulus and density: soft rod, 1 s by
-    Verlet at 1 ms; aluminium, 0.2 s by implicit steps of 2 ms. Forward mode by two numbers takes
-    2.0 times the run with Verlet on idle cores (by one 2.2, in reverse 3.5); beside other work 1.7
-    with Newton's method, 3.0 linearly implicit."""
+    Verlet at 1 ms; aluminium, 0.2 s by implicit steps of 2 ms. On idle cores
+    forward mode by two numbers takes 3.9 times the run with Verlet (by one 2.3, in reverse 3.9),
+    1.7 with Newton's method, 2.9 linearly implicit."""
     soft = paper_rod(quadrature=("gauss", 4))
     metal = SplineRod(young=69e9, quadrature=("gauss", 3))
     verlet = {"dt": 1e-3, "duration": 1.0, "integrator": "stormer_verlet", "save_every": 1000}

@@ -14,9 +14,9 @@ pushes. Load cells, swivel angles and the inclinometer are not fitted but predic
 `--predict BEGIN END` [s] runs open loop through a window of any recording with the same fields,
 twice: from the state measured at BEGIN, and from a state fitted to the first half second, because
 motion capture was low-passed: at large swings its rates are off by a tenth. It prints errors of all
-sensors in each second, half swings and phases. `--fit` fits parts of the free windows and predicts
-the rest, then fits all of them and writes the numbers. `--compare` leaves parts of the free windows
-out in turn, with dry friction and without."""
+sensors in each second, half swings and phases. `--fit`, or no option, fits parts of the free
+windows and predicts the rest, then fits all of them and writes the numbers. `--compare` leaves
+parts of the free windows out in turn, with dry friction and without."""
 
 import sys
 import time
@@ -263,12 +263,10 @@ def window(data: Measured, begin: str, end: str) -> Measured:
 def main(folder: str, file: str | None = None, figure: str | None = None, **ask):
     """`ask`: `predict` [BEGIN, END] [s], `fit` or `compare`; `numbers`, a file."""
     data = read(folder, file or "free_motion_25s.npz")
-    if ask.get("fit"):
-        return fit_all(data, Path(ask.get("numbers") or "outputs/uacdpr_swing.json"), figure)
     if ask.get("compare"):
         return leave_out(data)
     if not ask.get("predict"):
-        sys.exit("Say what to do: --predict BEGIN END, --fit or --compare")
+        return fit_all(data, Path(ask.get("numbers") or "outputs/uacdpr_swing.json"), figure)
     part = window(data, *ask["predict"])
     machine = known(Path(ask.get("numbers") or SHIPPED), DT)
     tell("stored numbers", machine, data, [(part.t[0], part.t[-1])])
@@ -280,7 +278,7 @@ def main(folder: str, file: str | None = None, figure: str | None = None, **ask)
 OPTIONS = {
     "predict": {"nargs": 2, "metavar": ("BEGIN", "END"), "help": "a window [s], stored numbers"},
     "file": {"metavar": "NAME", "help": "another recording in DATA with the same fields (.npz)"},
-    "fit": {"action": "store_true", "help": "fit and write numbers"},
+    "fit": {"action": "store_true", "help": "fit and write numbers; so also without any option"},
     "compare": {"action": "store_true", "help": "leave windows out, with and without dry friction"},
     "numbers": {"metavar": "FILE.json", "help": "read, or written by --fit, in place of the usual"},
     "figure": {"metavar": "FILE.png", "help": "draw what is predicted"},
