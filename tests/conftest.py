@@ -25,6 +25,9 @@ os.environ["XLA_FLAGS"] = (
     os.environ.get("XLA_FLAGS", "")
     + " --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 )
+# Calls of LAPACK for batches share work among XLA's threads and wait for it: two at once on two
+# threads have been seen to wait for ever. With more threads than such calls they do not.
+os.environ.setdefault("PJRT_NPROC", "8")
 # the first process makes the folder, workers inherit its name and the first one removes it
 _OWN_CACHE = "CORDAX_TEST_CACHE" not in os.environ
 if _OWN_CACHE:

@@ -5,6 +5,10 @@ Arrays of markers have shape (frames, markers, 3) [m], 100 Hz, z up; see `wires.
 import dataclasses
 import functools
 import itertools
+import os
+
+# on few cores LAPACK for batches of runs may wait for itself: docs/faq.md, "It stands still"
+os.environ.setdefault("PJRT_NPROC", "8")
 
 import cordax
 
