@@ -274,6 +274,24 @@ def test_a_controller_ends_a_run_of_steps_that_adapt_with_its_own_code():
     assert int(run.statistics["refused"]) < 50
 
 
+class TooFast(Refuses):
+    """No inputs above a speed of 1 m/s."""
+
+    def __call__(self, t, state, memory):
+        code = jnp.where(state.v[0] < 1.0, 0, int(Code.QP_INFEASIBLE))
+        return jnp.ones(1), memory, code
+
+
+def test_a_controller_that_fails_by_the_speed_within_a_step_explains_it():
+    """Stages of the step from 0.99 s on are faster than the last good state."""
+    mass, start = Oscillator(1.0, 1e-9, 0.0), State(np.zeros(1), np.zeros(1))
+    run = simulate(
+        mass, start, control=TooFast(), dt=0.03, duration=1.5, integrator="rk4", throw=False
+    )
+    assert run.result == RESULTS.qp_infeasible
+    assert float(run.failure_time) == pytest.approx(1.02)
+
+
 def test_what_a_controller_must_return():
     class Forgets(Refuses):
         may_fail = False
