@@ -78,6 +78,7 @@ def poses():
         since(disturbed(read.swivel, np.radians(0.4))),
         read.tilt,
         jnp.full((18, 4), np.nan),
+        jnp.zeros(18),
     )
     return script, truth, seen
 
@@ -86,13 +87,36 @@ def test_the_first_pose_is_found_from_increments_and_balance(poses):
     script, truth, seen = poses
     plan = truth + np.array([0.05, -0.05, 0.08, 0.05, -0.04, 0.03])
     found = script.estimate(seen, script.BALANCED, script.ELASTIC, plan, starts=4, draws=4)
-    off = found["pose"] - truth[0]
+    off = found["first"][:6] - truth[0]
     assert found["reached"] == 4
-    assert np.all(np.abs(off) < 3.0 * found["deviation"])
-    assert np.all(found["deviation"] < [1e-2, 1e-2, 5e-3, 0.02, 0.02, 0.02])
+    assert np.all(np.abs(off) < 3.0 * found["deviation"][:6])
+    assert np.all(found["deviation"][:6] < [1e-2, 1e-2, 5e-3, 0.02, 0.02, 0.02])
     assert 0.5 < found["size"] < 1.0  # noise is as assumed, balance better
     assert abs(found["gives"][0] - 4.0) < 3.0 * found["gives"][1]
-    assert script.errors(found["pose"], truth[0])[0] < 15.0
+    assert script.errors(found["first"][:6], truth[0])[0] < 15.0
+
+
+def test_a_pose_as_counted_is_where_cables_that_do_not_stretch_would_be(poses):
+    script, truth, _ = poses
+    noise = {"balance": script.BALANCED["balance"]}
+    length = lambda pose, gives: np.asarray(script.model(pose, gives, noise, 1.0)[0].length)
+    np.testing.assert_allclose(
+        script.as_counted(truth[3], length(truth[3], 0.0)), truth[3], atol=1e-12
+    )
+    counted = script.as_counted(truth[3], length(truth[3], 4.0))
+    assert 3e-3 < counted[2] - truth[3, 2] < 3e-2  # shorter cables hold it higher
+    aim = lambda place: length(np.r_[place, truth[3, 3:]], 0.0) - length(truth[3], 4.0)
+    np.testing.assert_allclose(counted[:3], least_squares(aim, truth[3, :3]).x, atol=1e-6)
+
+
+def test_a_yaw_that_drifts_is_told_from_turning(poses):
+    script, truth, seen = poses
+    when = np.linspace(0.0, 1.0, len(truth))
+    tilt = np.asarray(seen.tilt) + np.outer(when, [0.0, 0.0, 0.1])
+    drifting = seen._replace(tilt=tilt, when=when)
+    found = script.estimate(drifting, script.HOMED, script.ELASTIC, truth, starts=4, draws=4)
+    assert found["drift"] == pytest.approx(-0.1, abs=0.01)
+    assert np.all(np.abs(found["first"][:6] - truth[0]) < 3.0 * found["deviation"][:6])
 
 
 def test_poses_without_data_say_where_they_are(poses, tmp_path):
