@@ -1,5 +1,5 @@
-"""Small linear solves inside a loop: cordax's elimination against LAPACK. Prints JSON, ns per
-solve."""
+"""Small linear solves inside a loop: cordax's elimination against LAPACK; and above its size 64
+matrices in one call of LAPACK against one after the other. Prints JSON, ns per solve."""
 
 import json
 
@@ -37,6 +37,19 @@ def pivoted(A, b):
     return linalg._pivoted(A, b, largest=100)
 
 
+def batch(solve, n: int, members: int = 64, steps: int = 20) -> dict:
+    rng = np.random.default_rng(0)
+    A = jnp.asarray(0.3 * rng.normal(size=(members, n, n)) + 4.0 * np.eye(n))
+    b = jnp.asarray(rng.normal(size=(members, n)))
+
+    def run(A, b):
+        one = lambda x, _: (solve(A + 1e-3 * x[..., None], b + 0.1 * x), None)
+        return jax.lax.scan(one, b, None, length=steps)[0]
+
+    call, cost = measure.compiled(run, A, b)
+    return {"ns": round(measure.best(call, budget=0.5) / steps / members * 1e9), **cost}
+
+
 rows = {
     str(n): {
         "elimination": timed(plain, n),
@@ -45,4 +58,11 @@ rows = {
     }
     for n in (3, 7, 12, 17, 20, 24)
 }
-print(json.dumps({"about": measure.about(), "unknowns": rows}, indent=2))
+batches = {
+    str(n): {
+        "one call": batch(jax.vmap(jnp.linalg.solve), n),
+        "in turn": batch(jax.vmap(linalg.solve), n),
+    }
+    for n in (21, 30, 40, 80)
+}
+print(json.dumps({"about": measure.about(), "unknowns": rows, "batches": batches}, indent=2))

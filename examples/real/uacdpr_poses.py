@@ -31,6 +31,9 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from uacdpr import CORNERS, OUT, RADIUS, STILL, asked, attachments, turned  # noqa: E402
 
+from cordax.math.linalg import inverse as inverted  # noqa: E402
+from cordax.math.linalg import pivoted  # noqa: E402
+from cordax.math.linalg import solve as solved  # noqa: E402
 from cordax.systems import CableRobot, NaturalBody, ProgrammedLengths, PulleyExit  # noqa: E402
 
 MASS, CENTRE = 12.992, (0.0, 0.0, 0.173)  # [kg], [m]
@@ -124,7 +127,7 @@ def model(pose, gives, noise, ease) -> tuple[Seen, jax.Array]:
     if "balance" in noise:
         W = jnp.concatenate([W, jnp.eye(4) / SPREAD])
         weight = jnp.concatenate([weight, jnp.full(4, USUAL / SPREAD)])
-    tension = jnp.linalg.solve(W.T @ W, W.T @ weight)
+    tension = solved(W.T @ W, W.T @ weight, spd=True)
     b = pose[:3] + ROBOT.attachments @ axes(pose[3:]).T
     delta = b - STILL
     swivel = SENSE * jnp.arctan2(delta[:, 1], -delta[:, 2])
@@ -140,7 +143,7 @@ def as_counted(pose, counted):
 
     def step(_, place):
         J = jax.jacfwd(length)(place)
-        return place + jnp.linalg.solve(J.T @ J, J.T @ (counted - length(place)))
+        return place + solved(J.T @ J, J.T @ (counted - length(place)), spd=True)
 
     return jnp.concatenate([jax.lax.fori_loop(0, 5, step, pose[:3]), pose[3:]])
 
@@ -183,7 +186,7 @@ def solve(seen: Seen, noise, known, start, counts, eases, steps: int = 30) -> So
         more = lambda H: H + damping * jnp.einsum("...ii,ij->...ij", H, jnp.eye(H.shape[-1]))
         H, B = more(jnp.einsum("kna,knb->kab", A, A)), jnp.einsum("kna,knm->kam", A, C)
         D, g = jnp.einsum("knm,knl->ml", C, C) + jnp.diag(weight), jnp.einsum("kna,kn->ka", A, r)
-        X = jnp.linalg.solve(H, jnp.concatenate([g[..., None], B], axis=2))
+        X = jax.vmap(pivoted)(H, jnp.concatenate([g[..., None], B], axis=2))
         S = more(D) - jnp.einsum("kam,kal->ml", B, X[..., 1:])
         shared = jnp.einsum("knm,kn->m", C, r) - jnp.einsum("kam,ka->m", B, X[..., 0])
         return r, A, C, H, X, S, shared + weight * (constants - mean)
@@ -192,7 +195,7 @@ def solve(seen: Seen, noise, known, start, counts, eases, steps: int = 30) -> So
         def step(state):
             i, poses, constants, cost, damping, _ = state
             *_, X, S, shared = normal(poses, constants, ease, damping)
-            move = -jnp.linalg.solve(S, shared)
+            move = -pivoted(S, shared)
             tried = poses - X[..., 0] - X[..., 1:] @ move, constants + move
             new = size(*tried, ease)
             good = new < cost
@@ -209,7 +212,7 @@ def solve(seen: Seen, noise, known, start, counts, eases, steps: int = 30) -> So
 
     (poses, constants), cost = jax.lax.scan(tighten, (start, guess), eases)
     r, A, C, H, X, S, _ = normal(poses, constants, eases[-1], 0.0)
-    inverse, coupled, shared = jnp.linalg.inv(H), X[..., 1:], jnp.linalg.inv(S)
+    inverse, coupled, shared = jax.vmap(inverted)(H), X[..., 1:], inverted(S)
 
     def both(pose, constants):
         read, _ = model(pose, Constants.of(constants).gives, noise, eases[-1])

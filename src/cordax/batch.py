@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -175,16 +176,19 @@ def _counted(build, piece, options, chunk: int, mesh):
 
 
 _with_lapack: dict[Any, bool] = {}
+#: a call whose first operand has more axes than a matrix
+_BATCHED = re.compile(r"@lapack_[^\n]*?: \(tensor<\d+x\d+x\d+x")
 
 
 def _calls_lapack(function, *arguments) -> bool:
-    """Whether the compiled function calls LAPACK; looked up once per function and shapes."""
+    """Whether the compiled function calls LAPACK for batches; looked up once per function and
+    shapes."""
     leaves, structure = jax.tree.flatten(arguments)
     numeric = lambda x: hasattr(x, "dtype")
     key = function, structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
     if key not in _with_lapack:
         text = function.lower(*arguments).as_text()
-        _with_lapack[key] = "@lapack_" in text
+        _with_lapack[key] = _BATCHED.search(text) is not None
     return _with_lapack[key]
 
 

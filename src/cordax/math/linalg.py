@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.scipy import linalg as jsl
 
+from .lapack import cholesky_or_nan, lu, lu_or_nan
 from .materialise import materialise
 
 UNROLLED = 20
@@ -108,7 +108,7 @@ def inverse(A):
     `PIVOTED` rows; NaN where it is singular."""
     n = A.shape[0]
     if n > PIVOTED:
-        return jnp.linalg.inv(A)
+        return lu(A, jnp.eye(n, dtype=A.dtype))
     return _pivoted(A, jnp.eye(n, dtype=A.dtype))
 
 
@@ -162,14 +162,8 @@ def smallest_pivot(A):
 def _factor_solve(A, b, spd, nan_if_singular):
     if b.shape[0] <= UNROLLED:
         return _eliminate(A, b, nan_if_singular)
-    if spd:
-        factor = jsl.cho_factor(A, lower=True)
-        x = jsl.cho_solve(factor, b)
-        if nan_if_singular:
-            pivots = jnp.diagonal(factor[0]) ** 2
-            x = jnp.where(jnp.all(pivots > singular_pivot(A.dtype) * jnp.diagonal(A)), x, jnp.nan)
-        return x
-    return jnp.linalg.solve(A, b)
+    least = singular_pivot(A.dtype) if nan_if_singular else None
+    return (cholesky_or_nan(least) if spd else lu)(A, b[:, None])[:, 0]
 
 
 def _pivoted(A, b, largest: int = PIVOTED):
@@ -183,10 +177,7 @@ def _pivoted(A, b, largest: int = PIVOTED):
     sides = b[:, None] if b.ndim == 1 else b
     A, sides = A * rows[:, None] * columns, sides * rows[:, None]
     if n > largest:
-        factor, order = jsl.lu_factor(A)
-        least = jnp.min(jnp.abs(jnp.diagonal(factor)))
-        x = jsl.lu_solve((factor, order), sides)
-        x = jnp.where(least > singular_pivot(A.dtype), x, jnp.nan) * columns[:, None]
+        x = lu_or_nan(singular_pivot(A.dtype))(A, sides) * columns[:, None]
         return x[:, 0] if b.ndim == 1 else x
     index = jnp.arange(n)
 
