@@ -168,6 +168,18 @@ def test_several_searches_find_what_single_ones_do():
     assert both.evaluations > alone.evaluations
 
 
+def test_a_start_without_derivatives_does_not_end_the_others():
+    """A square root of zero, at the stiffness where the search would begin."""
+    begin = float(SPRING.system.stiffness)
+    root = lambda k: 0.0 * jnp.sqrt((k - begin) ** 2)
+    cost = lambda run: (run.system.stiffness / 20.0 - 1.0) ** 2 + root(run.system.stiffness)
+    stiffness = Parameter("stiffness", bounds=(5.0, 60.0))
+    with pytest.raises(ValueError, match="cost: got derivatives at the start"):
+        cordax.optimise(SPRING, [stiffness], cost)
+    found = cordax.optimise(SPRING, [stiffness], cost, starts=2, searches=3)
+    assert found.values["stiffness"] == pytest.approx(20.0, rel=1e-3)
+
+
 QUICK = CART.replace(
     control=InputPath(BSpline([0.0, 1.0], np.linspace(2.0, -2.0, 12)[:, None])), dt=0.05
 )

@@ -1,6 +1,7 @@
 """From a cost to the numbers that make it small."""
 
 import dataclasses
+import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -123,7 +124,10 @@ def optimise(
         y0 = np.concatenate([y0, np.zeros(problem.size - unknowns.size)])
     begin = [y0]
     if starts > 1:
-        begin = Search(problem, progress).spread(starts, seed, y0)[:searches]
+        look = Search(problem, progress)
+        spread = look.spread(starts, seed, y0)
+        usable = (y for y in spread if look.usable(y))
+        begin = list(itertools.islice(usable, searches)) or spread[:1]
     label = lambda i: f"search {i + 1} " if len(begin) > 1 else ""
     several = [Search(problem, progress, label(i)) for i in range(len(begin))]
     ends = [_solve(*one, max_steps, tolerance) for one in zip(several, begin, strict=True)]

@@ -39,6 +39,11 @@ class Search:
         free = [(-math.inf, math.inf)] * (self.problem.size - unknowns.size)
         return [((low - x) / u, (high - x) / u) for (low, high), x, u in pairs] + free
 
+    def usable(self, y0: np.ndarray) -> bool:
+        """Whether a search may begin there."""
+        self._take(y0)
+        return self.good
+
     def begin(self, y0: np.ndarray) -> None:
         """From a start, which must succeed."""
         self._take(y0)
