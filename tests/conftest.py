@@ -98,7 +98,7 @@ CROWDED = 1100
 _LONGEST = tuple((Path(__file__).parent / "longest_first.txt").read_text().split())
 
 
-#: what takes ten seconds or more, mostly to compile: marked `long`, and left to `pytest -m long`
+#: what takes seven seconds or more, mostly to compile: marked `long`, and left to `pytest -m long`
 _LONG = tuple((Path(__file__).parent / "long.txt").read_text().split())
 
 
