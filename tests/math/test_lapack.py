@@ -63,6 +63,22 @@ def test_gradients_of_a_batch():
     np.testing.assert_allclose(along(own), along(known), rtol=1e-8)
 
 
+@pytest.mark.parametrize("twice", [jax.hessian, lambda f: jax.jacrev(jax.jacrev(f))])
+def test_second_derivatives_of_a_batch(twice):
+    b = B[..., 0]
+    own = lambda x: jnp.sum(jax.vmap(solve)(A + x[0] * SPD, b + x[1]) ** 2)
+    known = lambda x: jnp.sum(jnp.linalg.solve(A + x[0] * SPD, b[..., None] + x[1]) ** 2)
+    at = jnp.array([0.1, 0.2])
+    np.testing.assert_allclose(twice(own)(at), twice(known)(at), rtol=1e-7)
+
+
+def test_an_inverse_in_batches_and_its_derivative():
+    own, known = jax.vmap(inverse), jnp.linalg.inv
+    np.testing.assert_allclose(own(A), known(A), rtol=1e-9, atol=1e-12)
+    slope = lambda f: jax.grad(lambda A: jnp.sum(f(A) ** 2))(A)
+    np.testing.assert_allclose(slope(own), slope(known), rtol=1e-8, atol=1e-12)
+
+
 def test_batches_do_not_wait_for_each_other():
     """On two threads a program with several calls of LAPACK for batches stands still for ever."""
     code = """

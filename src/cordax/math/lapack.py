@@ -4,7 +4,7 @@ A call of LAPACK for a whole batch shares its work among XLA's threads and waits
 them: as many at once as there are threads wait for ever (jaxlib 0.10; two are enough on two cores).
 A call for one matrix does not. One after the other, 64 matrices take 1.6 times as long with 21
 unknowns, 1.2 times with 30 and as long with 80 (`benchmarks/solves.py`), but chunks of a batch may
-then run side by side: 256 chains of 24 links take a seventh less in all."""
+then run side by side."""
 
 import jax
 import jax.numpy as jnp
