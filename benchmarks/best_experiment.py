@@ -21,7 +21,7 @@ import cordax
 from cordax import Experiment, Parameter
 from cordax.control import Multisine
 from cordax.identification import best_experiment, expected_errors
-from cordax.reproduce.neck.setup import DURATION, controlled
+from cordax.papers.neck.setup import DURATION, controlled
 
 NAMES = ["tendon.stiffness", "tendon.damping"]
 SIGMA = 1e-4  # [rad]

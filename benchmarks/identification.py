@@ -24,7 +24,7 @@ from scipy.optimize import least_squares
 
 import cordax
 from cordax import Experiment, Recording, identify
-from cordax.identification.fitting import problem_of
+from cordax.identification._identify import problem_of
 from cordax.systems import Neck
 
 SIGMA = 1e-4  # [rad]

@@ -33,10 +33,10 @@ from scipy.optimize import least_squares
 import cordax
 from cordax import Experiment, Parameter, Recording, identify
 from cordax.control import Multisine
-from cordax.identification.fitting import problem_of
-from cordax.identification.sentences import sentences
+from cordax.identification._identify import problem_of
+from cordax.identification.messages import sentences
 from cordax.io import find_machine, read_robot
-from cordax.parameters import collect
+from cordax.parameters.parameter import collect
 from cordax.systems import End, Neck, RopeRobot, SplineRod, single_strut
 from cordax.systems import mechanism as mech
 
@@ -180,7 +180,7 @@ def record(one: Experiment, seen: dict[str, float], seed: int) -> Recording:
     values, key = {}, jax.random.key(seed)
     for name, sigma in seen.items():
         key, one_key = jax.random.split(key)
-        x = cordax.recording.observe(run, name)
+        x = cordax.recordings.recording.observe(run, name)
         values[name] = x + sigma * jax.random.normal(one_key, x.shape)
     return Recording(run.t, values)
 

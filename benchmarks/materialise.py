@@ -1,4 +1,4 @@
-"""What `cordax.math.materialise` gains: the neck's implicit step with and without it.
+"""What `cordax._jax.materialise` gains: the neck's implicit step with and without it.
 
 Prints JSON: ns per step and compile seconds for one trajectory and for a batch of 64 (per
 trajectory)."""
@@ -14,7 +14,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import measure  # noqa: E402
 
-import cordax.math.materialise as module  # noqa: E402
+import cordax._jax.materialise as module  # noqa: E402
 from cordax.systems import Neck  # noqa: E402
 
 STEPS = 1000

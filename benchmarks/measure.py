@@ -16,7 +16,7 @@ import equinox as eqx
 import jax
 
 from cordax import hoisting_active
-from cordax._xla import unhoisted_loops
+from cordax._jax.xla_flags import unhoisted_loops
 
 HERE = Path(__file__).parent
 

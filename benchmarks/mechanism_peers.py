@@ -19,10 +19,10 @@ import measure  # noqa: E402
 import numpy as np  # noqa: E402
 from scipy.spatial.transform import Rotation  # noqa: E402
 
-from cordax.mechanics.cables import ElasticCables  # noqa: E402
 from cordax.mechanics.constraints import Stabilisation  # noqa: E402
-from cordax.mechanics.drives import ProgrammedLengths  # noqa: E402
-from cordax.mechanics.exits import PulleyExit  # noqa: E402
+from cordax.mechanics.parts.cables import ElasticCables  # noqa: E402
+from cordax.mechanics.parts.drives import ProgrammedLengths  # noqa: E402
+from cordax.mechanics.parts.exits import PulleyExit  # noqa: E402
 from cordax.systems import mechanism as parts  # noqa: E402
 from cordax.systems import single_strut, tensegrity_manipulator  # noqa: E402
 from cordax.systems.cable_robot import CableRobot, NaturalBody  # noqa: E402

@@ -19,8 +19,8 @@ import jax.numpy as jnp  # noqa: E402
 import measure  # noqa: E402
 import numpy as np  # noqa: E402
 
-from cordax import engine, stored  # noqa: E402
 from cordax.control import ComputedTorque, RaisedCosine  # noqa: E402
+from cordax.simulation import executor  # noqa: E402
 from cordax.systems import Neck  # noqa: E402
 
 MOTION = {"dt": 2e-3, "duration": 6.3}
@@ -138,7 +138,7 @@ print(json.dumps(neck.step(anchors=False)))
 
 
 def hoist() -> dict:
-    """The step with and without the XLA option that cordax switches on (`cordax._xla`)."""
+    """The step with and without the XLA option that cordax switches on."""
     code = _STEP.format(here=str(measure.HERE))
     # this process has the option in its environment, where it would count as the user's own
     on, off = (measure.in_new_process(code, CORDAX_HOIST=x, XLA_FLAGS="") for x in "10")
@@ -220,10 +220,10 @@ def durations(lengths=(3150, 300)) -> dict:
         "reverse_checkpointed": (jax.grad, "checkpointed"),
         "forward_mode_2": (jax.jacfwd, "scan"),
     }
-    usual = engine.Transformed.of
+    usual = executor.Transformed.of
 
     def under(look, call):
-        engine.Transformed.of = look
+        executor.Transformed.of = look
         return call(p)
 
     out = {}
@@ -238,7 +238,7 @@ def durations(lengths=(3150, 300)) -> dict:
             took = measure.in_turns(calls)
             ms = {f"{way}_ms": round(x * 1e3, 2) for way, x in took.items()}
             out[f"{name}_{n}"] = ms | {"ratio": round(took["pieces"] / took["one_loop"], 3)}
-    engine.Transformed.of = usual
+    executor.Transformed.of = usual
     return out
 
 

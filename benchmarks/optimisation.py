@@ -28,7 +28,7 @@ import optimistix as optx  # noqa: E402
 
 from cordax.control import BSpline, InputPath, Quintic, Shaped  # noqa: E402
 from cordax.io import example_path, read_robot  # noqa: E402
-from cordax.optimisation import search as search_module  # noqa: E402
+from cordax.optimisation import scipy_slsqp as search_module  # noqa: E402
 from cordax.optimisation.problem import Problem, linearised  # noqa: E402
 from cordax.optimisation.unknowns import Unknowns  # noqa: E402
 from cordax.systems import Oscillator, PointExit, ProgrammedLengths  # noqa: E402

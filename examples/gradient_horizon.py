@@ -18,7 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from cordax.control import ComputedTorque, RaisedCosine  # noqa: E402
-from cordax.parameters import varied  # noqa: E402
+from cordax.parameters.parameter import varied  # noqa: E402
 from cordax.systems import Neck, Oscillator  # noqa: E402
 from cordax.systems import mechanism as mech  # noqa: E402
 

@@ -26,10 +26,10 @@ import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 
 import cordax
-from cordax import workspace
 from cordax.control import Constant
 from cordax.io import example_path, read_robot
 from cordax.plot import plot_workspace
+from cordax.statics import workspace
 from cordax.systems import PointExit
 
 cordax.enable_x64()

@@ -1,4 +1,4 @@
-"""Tests run in double precision; cordax comes before any use of JAX (see `cordax._xla`).
+"""Tests run in double precision; cordax comes before any use of JAX (see `cordax._jax.xla_flags`).
 
 LLVM's optimisation is off, and so are XLA's newer emitters, which take twice as long: most of the
 time of a test goes into compiling what runs for a millisecond. Numbers agree with those of

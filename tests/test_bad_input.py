@@ -20,8 +20,8 @@ from cordax import (
     Unilateral,
     float_field,
 )
-from cordax._checks import require_positive, require_rotation, require_shape
-from cordax._recheck import recheck
+from cordax._base.checks import require_positive, require_rotation, require_shape
+from cordax._base.revalidate import recheck
 from cordax.control import PID, ComputedTorque, Pulses, RaisedCosine
 from cordax.systems import (
     CableRobot,
@@ -220,12 +220,12 @@ def test_what_has_passed_is_not_checked_again(monkeypatch):
     machine = Oscillator()
     check = Oscillator.__check_init__
     monkeypatch.setattr(Oscillator, "__check_init__", lambda self: calls.append(1) or check(self))
-    from cordax import _recheck
+    from cordax._base import revalidate
 
-    _recheck._contents.cache_clear()
+    revalidate._contents.cache_clear()
     assert recheck(machine) is True and recheck(machine) is True
     assert len(calls) == 1
-    _recheck._contents.cache_clear()
+    revalidate._contents.cache_clear()
 
 
 def test_rotations_to_single_precision():

@@ -16,13 +16,13 @@ PACKAGES = (
     "cordax.mechanics",
     "cordax.optimisation",
     "cordax.plot",
-    "cordax.reduce",
+    "cordax.reduction",
     "cordax.statics",
     "cordax.sweeps",
     "cordax.systems",
     "cordax.systems.mechanism",
     "cordax.viewer",
-    "cordax.workspace",
+    "cordax.statics.workspace",
 )
 
 

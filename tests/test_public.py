@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cordax._later import of_extra
+from cordax._base.lazy_imports import of_extra
 
 
 def test_packages_are_there_when_asked_for_and_not_before():
@@ -16,8 +16,9 @@ def test_packages_are_there_when_asked_for_and_not_before():
         "import sys, cordax\n"
         "slow = 'matplotlib diffrax optimistix optax scipy cordax.systems'.split()\n"
         "assert not set(slow) & set(sys.modules)\n"
-        "cordax.workspace.box_grid, cordax.plot.animate, cordax.systems.Neck, cordax.io.read_csv\n"
-        "assert {'plot', 'control', 'reduce', 'sweeps'} <= set(dir(cordax))\n"
+        "cordax.statics.workspace.box_grid, cordax.plot.animate, cordax.systems.Neck\n"
+        "cordax.io.read_csv\n"
+        "assert {'plot', 'control', 'reduction', 'sweeps'} <= set(dir(cordax))\n"
         "try:\n    cordax.nothing\n"
         "except AttributeError as error:\n    print(error)\n"
     )

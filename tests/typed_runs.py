@@ -5,7 +5,7 @@ from jaxtyping import install_import_hook
 
 with install_import_hook("cordax", "beartype.beartype"):
     import cordax
-    from cordax import control, formulations, reduce, systems
+    from cordax import control, formulations, reduction, systems
     from cordax.systems import mechanism
 
 import equinox as eqx
@@ -41,7 +41,7 @@ def rod():
 def rope_robot():
     robot = systems.RopeRobot([[0.0, 0.0]], 1.0, root_angle=0.2, root_stiffness=2.0, count=3)
     cordax.simulate(robot, **FEW).energy()
-    cordax.simulate(reduce.Subspace(robot, np.eye(6), np.zeros(6)), integrator="rk4", **FEW)
+    cordax.simulate(reduction.Subspace(robot, np.eye(6), np.zeros(6)), integrator="rk4", **FEW)
 
 
 def cable_robot():

@@ -43,8 +43,8 @@ REFERENCE = {
     "cordax.plot": "Pictures, films and pages",
     "cordax.viewer": "Runs in the browser",
     "cordax.io": "Files",
-    "cordax.workspace": "Where a cable robot can work",
-    "cordax.reduce": "Smaller models",
+    "cordax.statics.workspace": "Where a cable robot can work",
+    "cordax.reduction": "Smaller models",
     "cordax.sweeps": "Many variants",
 }
 _LINK = re.compile(r"(\]\()([^)#\s]+)")

@@ -19,7 +19,7 @@ from uacdpr import FREE, OUT, RADIUS, attachments, turned  # noqa: E402
 
 from cordax import float_field  # noqa: E402
 from cordax.mechanics import Controller  # noqa: E402
-from cordax.mechanics.drives import Drive  # noqa: E402
+from cordax.mechanics.parts.drives import Drive  # noqa: E402
 from cordax.systems import CableRobot, ElasticCables, NaturalBody, PulleyExit  # noqa: E402
 
 MASS, HEIGHT = 12.966, 0.173  # [kg]; of the centre of mass in the platform [m]

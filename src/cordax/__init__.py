@@ -3,24 +3,19 @@
 import gc as _gc
 from typing import TYPE_CHECKING
 
-from ._later import later as _later
-from ._moved import redirect_moved_modules as _redirect_moved_modules
-from ._xla import request_hoisting as _request_hoisting
+from ._base.lazy_imports import later as _later
+from ._jax.xla_flags import request_hoisting as _request_hoisting
 
-_redirect_moved_modules()
 _request_hoisting()  # before JAX runs anything
 # what is imported stays: looking through it for garbage takes a tenth of the time
 _collects = _gc.isenabled()
 _gc.disable()
 
-from ._precision import enable_x64 as enable_x64  # noqa: E402
-from ._precision import float_field as float_field  # noqa: E402
-from ._results import RESULTS as RESULTS  # noqa: E402
-from ._xla import enable_cache as enable_cache  # noqa: E402
-from ._xla import hoisting_active as hoisting_active  # noqa: E402
-from .check_machine import check_machine as check_machine  # noqa: E402
-from .consistency import consistent as consistent  # noqa: E402
-from .experiment import Experiment as Experiment  # noqa: E402
+from ._base.precision import enable_x64 as enable_x64  # noqa: E402
+from ._base.precision import float_field as float_field  # noqa: E402
+from ._base.results import RESULTS as RESULTS  # noqa: E402
+from ._jax.xla_flags import enable_cache as enable_cache  # noqa: E402
+from ._jax.xla_flags import hoisting_active as hoisting_active  # noqa: E402
 from .formulations import Baumgarte as Baumgarte  # noqa: E402
 from .formulations import Dynamics as Dynamics  # noqa: E402
 from .formulations import Formulation as Formulation  # noqa: E402
@@ -52,21 +47,24 @@ from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
 from .mechanics import Scene as Scene  # noqa: E402
 from .mechanics import State as State  # noqa: E402
 from .mechanics import System as System  # noqa: E402
-from .simulate import SimulationError as SimulationError  # noqa: E402
-from .simulate import simulate as simulate  # noqa: E402
-from .trajectory import Trajectory as Trajectory  # noqa: E402
+from .mechanics.consistent_state import consistent as consistent  # noqa: E402
+from .simulation._simulate import SimulationError as SimulationError  # noqa: E402
+from .simulation._simulate import simulate as simulate  # noqa: E402
+from .simulation.experiment import Experiment as Experiment  # noqa: E402
+from .simulation.machine_check import check_machine as check_machine  # noqa: E402
+from .simulation.trajectory import Trajectory as Trajectory  # noqa: E402
 
 if _collects:
     _gc.enable()
 if TYPE_CHECKING:
-    from .batch import simulate_batch as simulate_batch
-    from .environment import Environment as Environment
     from .identification import Fit as Fit
     from .identification import identify as identify
     from .optimisation import Constraint as Constraint
     from .optimisation import optimise as optimise
-    from .parameters import Parameter as Parameter
-    from .recording import Recording as Recording
+    from .parameters.parameter import Parameter as Parameter
+    from .recordings.recording import Recording as Recording
+    from .simulation.batch import simulate_batch as simulate_batch
+    from .simulation.environment import Environment as Environment
     from .statics import Equilibrium as Equilibrium
     from .statics import equilibrium as equilibrium
     from .statics import modes as modes
@@ -79,14 +77,13 @@ __version__ = "0.1.0"
 __getattr__, __dir__ = _later(
     __name__,
     {
-        "batch": "simulate_batch",
-        "environment": "Environment",
+        "simulation": "Environment simulate_batch",
         "identification": "Fit identify",
         "optimisation": "Constraint optimise",
         "parameters": "Parameter",
-        "recording": "Recording",
+        "recordings": "Recording",
         "statics": "Equilibrium equilibrium modes step_limit",
         "sweeps": "sweep",
-        **dict.fromkeys(("control", "io", "plot", "reduce", "systems", "viewer", "workspace"), ""),
+        **dict.fromkeys(("control", "io", "plot", "reduction", "systems", "viewer"), ""),
     },
 )

@@ -5,8 +5,8 @@ import pytest
 
 from cordax import RESULTS, simulate
 from cordax.control import BoundedTension, Quintic, TaskSpaceControl
-from cordax.mechanics.drives import ProgrammedLengths, Winches
-from cordax.mechanics.exits import PointExit
+from cordax.mechanics.parts.drives import ProgrammedLengths, Winches
+from cordax.mechanics.parts.exits import PointExit
 from cordax.systems.cable_robot import CableRobot, NaturalBody, box_inertia
 
 SIGNS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)

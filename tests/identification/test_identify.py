@@ -120,7 +120,7 @@ def test_a_batch_of_noise_draws_is_one_call_and_is_covered(exact, fit):
 
 
 def test_other_starts_and_numbers_do_not_retrace(exact, fit):
-    from cordax.identification.fitting import _solve
+    from cordax.identification._identify import _solve
 
     before = _solve._cached._cache_size()  # pyright: ignore
     other = Oscillator(2.0, 30.0, 1.2)

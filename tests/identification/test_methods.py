@@ -8,7 +8,7 @@ import pytest
 
 import cordax
 from cordax import Experiment, Recording, State, identify
-from cordax.identification.fitting import problem_of
+from cordax.identification._identify import problem_of
 from cordax.identification.shooting import shooting
 from cordax.systems import Pendulum
 

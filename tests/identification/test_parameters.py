@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cordax import Experiment, Parameter, State
-from cordax.parameters import collect
+from cordax.parameters.parameter import collect
 from cordax.systems import Neck
 
 NECK = Neck.default(3)

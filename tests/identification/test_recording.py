@@ -5,8 +5,8 @@ import pytest
 
 import cordax
 from cordax import Recording
-from cordax.identification.grid import grid
-from cordax.recording import observe
+from cordax.identification.time_grid import grid
+from cordax.recordings.recording import observe
 from cordax.systems import Neck
 
 

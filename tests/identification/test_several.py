@@ -67,8 +67,8 @@ def test_shared_and_own_numbers(t):
 def test_values_between_steps_have_the_order_of_the_integrator():
     """Coordinates, velocities and outputs at instants of no step, against the formula: halving the
     step divides their error by sixteen, as that of RK4."""
-    from cordax.identification.between import values_at
-    from cordax.identification.grid import grid
+    from cordax.identification.resample import values_at
+    from cordax.identification.time_grid import grid
 
     names, errors = ("x", "d_x"), []
     exact = {"x": free(UNEVEN, 0.3, 0.0)}

@@ -12,9 +12,9 @@ import pytest
 import cordax
 from cordax import Controller, Integrator, System
 from cordax.io import EXAMPLES, example_path, find_machine, read_machine, starting_file
-from cordax.io.kinds import arguments, find_kind, kinds, machine_kinds, own_kinds, words
-from cordax.io.lines import lines_of
+from cordax.io.line_numbers import lines_of
 from cordax.io.machine_file import STARTING
+from cordax.io.registry import arguments, find_kind, kinds, machine_kinds, own_kinds, words
 from cordax.systems import Harness, Neck, RopeRobot, SplineRod, mechanism
 
 PENDULUM = """

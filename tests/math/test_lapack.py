@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.batch import _BATCHED
 from cordax.math.lapack import cholesky_or_nan, lu, lu_or_nan
 from cordax.math.linalg import inverse, singular_pivot, solve
+from cordax.simulation.batch import _BATCHED
 
 N, K = 24, 3
 LEAST = singular_pivot(jnp.float64)

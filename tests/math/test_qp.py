@@ -181,7 +181,7 @@ def test_what_has_no_solution_is_said_and_finite():
 
 
 def test_it_is_compiled_into_the_loop_around_it():
-    from cordax._xla import unhoisted_loops
+    from cordax._jax.xla_flags import unhoisted_loops
 
     P, q, A, b, lower, upper, C = (x[0] for x in problems("rows", 1))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cordax.math import rotations
-from cordax.mechanics.exits import PulleyExit, SwivelPulleyExit
+from cordax.mechanics.parts.exits import PulleyExit, SwivelPulleyExit
 
 POINTS = np.array([[0.0, 0.0, 2.0], [0.3, -0.2, 1.8]])
 ENDS = np.array([[1.0, 0.4, 0.5], [-0.7, 0.9, 0.2]])

@@ -8,7 +8,7 @@ import cordax
 from cordax import Constraint, Parameter
 from cordax.control import BSpline, Hermite, InputPath, RecordedInput
 from cordax.optimisation import problem as problem_module
-from cordax.optimisation.optimise import _segments
+from cordax.optimisation._optimise import _segments
 from cordax.optimisation.problem import Problem
 from cordax.optimisation.unknowns import Unknowns
 from cordax.systems import Oscillator

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import _fingerprint as fingerprint
 from cordax import sweeps
+from cordax._jax import fingerprint as fingerprint
 from cordax.sweeps import Measure, Sweep, grid, latin_hypercube
-from cordax.sweeps import shards as files
-from cordax.sweeps.variations import variation
+from cordax.sweeps import shard_files as files
+from cordax.sweeps.tables import variation
 from cordax.systems import Oscillator
 
 BASE = cordax.Experiment(Oscillator(), duration=0.5, dt=0.01, integrator="rk4")

@@ -11,9 +11,9 @@ import numpy as np
 
 from cordax import simulate
 from cordax.control import Pulses
-from cordax.mechanics.drives import ProgrammedLengths, ServoWinches, Winches
-from cordax.mechanics.exits import PointExit, PulleyExit, SwivelPulleyExit
-from cordax.mechanics.motion import Quintic, Reference
+from cordax.mechanics.parts.drives import ProgrammedLengths, ServoWinches, Winches
+from cordax.mechanics.parts.exits import PointExit, PulleyExit, SwivelPulleyExit
+from cordax.mechanics.reference_motion import Quintic, Reference
 from cordax.systems.cable_robot import CableRobot
 from cordax.systems.cable_robot.natural import NaturalBody
 from cordax.systems.cable_robot.payload import Payload

@@ -8,9 +8,9 @@ from scipy.spatial.transform import Rotation
 
 from cordax import State, System, float_field, simulate
 from cordax.math import rotations
-from cordax.mechanics.cables import ElasticCables
-from cordax.mechanics.drives import ProgrammedLengths
-from cordax.mechanics.exits import PointExit
+from cordax.mechanics.parts.cables import ElasticCables
+from cordax.mechanics.parts.drives import ProgrammedLengths
+from cordax.mechanics.parts.exits import PointExit
 from cordax.systems.cable_robot import CableRobot
 from cordax.systems.cable_robot.natural import NaturalBody
 

@@ -8,10 +8,10 @@ from scipy.integrate import simpson
 
 from cordax import simulate
 from cordax.io import read_robot
-from cordax.mechanics.cables import ElasticCables
-from cordax.mechanics.drives import ProgrammedLengths, Winches
-from cordax.mechanics.exits import CarriageExit, PointExit
-from cordax.mechanics.motion import Quintic
+from cordax.mechanics.parts.cables import ElasticCables
+from cordax.mechanics.parts.drives import ProgrammedLengths, Winches
+from cordax.mechanics.parts.exits import CarriageExit, PointExit
+from cordax.mechanics.reference_motion import Quintic
 from cordax.systems.cable_robot import CableRobot, NaturalBody, box_inertia
 from cordax.systems.mechanism import StrainLaw
 

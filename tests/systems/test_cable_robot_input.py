@@ -8,9 +8,9 @@ import pytest
 from cable_robot_reference import exits_of, platform_of, robot_of
 
 from cordax import RK4, Baumgarte, GeneralisedAlpha, Index3, State, simulate
-from cordax.mechanics.drives import ProgrammedLengths, Winches
-from cordax.mechanics.exits import PointExit, PulleyExit, SwivelPulleyExit
-from cordax.mechanics.motion import Quintic
+from cordax.mechanics.parts.drives import ProgrammedLengths, Winches
+from cordax.mechanics.parts.exits import PointExit, PulleyExit, SwivelPulleyExit
+from cordax.mechanics.reference_motion import Quintic
 from cordax.systems.cable_robot import CableRobot
 from cordax.systems.cable_robot.natural import NaturalBody, box_inertia
 

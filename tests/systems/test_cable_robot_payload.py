@@ -9,9 +9,9 @@ from cordax.control import RaisedCosine
 from cordax.io import example_path, read_robot
 from cordax.math import rotations
 from cordax.mechanics.constraints import Stabilisation
-from cordax.mechanics.drives import Winches
-from cordax.mechanics.exits import PointExit, PulleyExit, SwivelPulleyExit
-from cordax.mechanics.motion import Quintic
+from cordax.mechanics.parts.drives import Winches
+from cordax.mechanics.parts.exits import PointExit, PulleyExit, SwivelPulleyExit
+from cordax.mechanics.reference_motion import Quintic
 from cordax.systems import End
 from cordax.systems.cable_robot import CableRobot, NaturalBody, box_inertia
 

@@ -16,7 +16,7 @@ from cordax import (
     UdwadiaKalaba,
     simulate,
 )
-from cordax.mechanics.drives import ProgrammedLengths
+from cordax.mechanics.parts.drives import ProgrammedLengths
 from cordax.systems.cable_robot import CableRobot
 
 

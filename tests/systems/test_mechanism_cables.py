@@ -8,9 +8,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import cordax
-from cordax.mechanics.cables import ElasticCables
-from cordax.mechanics.drives import ProgrammedLengths
-from cordax.mechanics.exits import PulleyExit
+from cordax.mechanics.parts.cables import ElasticCables
+from cordax.mechanics.parts.drives import ProgrammedLengths
+from cordax.mechanics.parts.exits import PulleyExit
 from cordax.systems import mechanism as parts
 from cordax.systems.cable_robot import CableRobot, NaturalBody
 

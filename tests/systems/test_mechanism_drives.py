@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax.mechanics.cables import ElasticCables
+from cordax.mechanics.parts.cables import ElasticCables
 from cordax.systems import mechanism as parts
 
 G, R = 9.81, 0.1

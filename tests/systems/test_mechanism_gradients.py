@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import cordax
 from cordax.control import Hermite, NearRigidQP
 from cordax.formulations import Dynamics, Minimal
-from cordax.mechanics.cables import ElasticCables
+from cordax.mechanics.parts.cables import ElasticCables
 from cordax.systems import mechanism as parts
 
 

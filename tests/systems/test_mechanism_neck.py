@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax._fields import names_field
-from cordax._precision import float_field
-from cordax.mechanics.cables import ElasticCables
+from cordax._base.fields import names_field
+from cordax._base.precision import float_field
+from cordax.mechanics.parts.cables import ElasticCables
 from cordax.systems import Neck
 from cordax.systems import mechanism as parts
 

@@ -9,7 +9,7 @@ from rope_robot_reference import control_of, errors, fields, robot_of
 
 from cordax import Baumgarte, State, simulate
 from cordax.mechanics.constraints import Stabilisation
-from cordax.reduce import Subspace, axial_basis
+from cordax.reduction import Subspace, axial_basis
 from cordax.systems import AxialRopes, RopeRobot
 
 

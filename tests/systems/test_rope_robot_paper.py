@@ -42,7 +42,7 @@ for case, steps, gains in (("hang1", 3000, cordax.Minimal()), ("moved1", 7500, i
 """
 
 PIECEWISE = """
-from cordax.reduce import piecewise_linear
+from cordax.reduction import piecewise_linear
 robot, found = robot_of("paper2"), {}
 stored = [cordax.State(s.q_full[k], s.v_full[k]) for k in (0, 8, 10, 11)]  # 0, 4, 5, 5.5 s
 for name, points in {"paper": stored, "start": stored[:1] * 4}.items():

@@ -8,7 +8,7 @@ from scipy.integrate import simpson
 
 from cordax import simulate
 from cordax.math.bsplines import gram
-from cordax.mechanics.motion import Quintic
+from cordax.mechanics.reference_motion import Quintic
 from cordax.systems import End, Harness, SplineRod
 
 LIFT = Quintic([0.0, 0.0, 0.0], [[0.1, -0.05, 0.3]], [[0.0, 0.1]])

@@ -49,7 +49,7 @@ _COMMANDS = {
     "view": _Command("view", "view", "a machine or a saved run in the browser, to play and change"),
     "bench": _Command("bench", "bench", "how fast a machine is simulated here"),
     "doctor": _Command("doctor", "doctor", "versions, devices, caches: what to say in a report"),
-    "list": _Command("listing", "show", "machines, kinds of machines for files, integrators"),
+    "list": _Command("list_command", "show", "machines, kinds of machines for files, integrators"),
 }
 
 
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:]
     if words[:1] == ["run"] and "--optimised" not in words:
         # what is run once need not be compiled well
-        from .._xla import compile_quickly
+        from .._jax.xla_flags import compile_quickly
 
         compile_quickly()
     try:
@@ -118,9 +118,9 @@ def _nearest(words: list[str]) -> str:
 def _call(name: str, rest: list[str]) -> int:
     import tyro
 
-    from .._precision import enable_x64
-    from .._xla import enable_cache
-    from ..simulate import SimulationError
+    from .._base.precision import enable_x64
+    from .._jax.xla_flags import enable_cache
+    from ..simulation._simulate import SimulationError
 
     command = _COMMANDS[name]
     function = getattr(import_module(f"{__name__}.{command.module}"), command.function)

@@ -9,13 +9,13 @@ import jax
 import tyro
 from tyro.conf import Positional, UseAppendAction
 
-from .._checks import require_whole
-from ..batch import simulate_batch
+from .._base.checks import require_whole
 from ..io import find_machine
-from ..simulate import simulate
+from ..simulation._simulate import simulate
+from ..simulation.batch import simulate_batch
 from .machines import with_given
+from .progress import patient
 from .run import step
-from .timing import patient
 
 
 def bench(

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 
 from .. import __version__
-from .._xla import hoisting_active
+from .._jax.xla_flags import hoisting_active
 
 #: what is looked up: needed first, then what brings something extra
 _PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "numpy", "scipy", "matplotlib")

@@ -11,16 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 from tyro.conf import Positional, UseAppendAction
 
-from .._checks import require, require_known
+from .._base.checks import require, require_known
 from ..control import RecordedInput
-from ..experiment import Experiment
 from ..identification import Fit, identify
-from ..identification.sentences import outliers, sentences, step_matters, towards_zero
+from ..identification.messages import outliers, sentences, step_matters, towards_zero
 from ..integrators import BY_NAME
 from ..io import read_csv
 from ..mechanics import State
-from ..parameters import varied
-from ..recording import Recording
+from ..parameters.parameter import varied
+from ..recordings.recording import Recording
+from ..simulation.experiment import Experiment
 from ..systems import Neck
 from .fit_neck import neck_experiment
 from .machines import experiment_of

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import require
+from .._base.checks import require
 from ..control import RecordedInput
-from ..experiment import Experiment
 from ..mechanics import State
-from ..recording import Recording
+from ..recordings.recording import Recording
+from ..simulation.experiment import Experiment
 from ..systems import Neck
 from .words import comma_words, number
 

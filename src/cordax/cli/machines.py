@@ -1,7 +1,7 @@
 """Machines that commands know by name or from files."""
 
-from ..experiment import Experiment
 from ..io import experiment_of
+from ..simulation.experiment import Experiment
 
 
 def with_given(experiment: Experiment, **given) -> Experiment:

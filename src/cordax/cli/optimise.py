@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import tyro
 from tyro.conf import Positional, UseAppendAction
 
-from .._checks import require
-from .._files import replacing
+from .._base.atomic_files import replacing
+from .._base.checks import require
 from ..io import find_machine
 from ..optimisation import Constraint
 from ..optimisation import optimise as search
-from ..parameters import Parameter
+from ..parameters.parameter import Parameter
 from ..sweeps.measures import Measure
 from .machines import with_given
 from .outputs import claim
-from .timing import patient
+from .progress import patient
 from .words import number
 
 

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .._checks import require
+from .._base.checks import require
 
 
 def claim(files: Iterable[Path], overwrite: bool) -> None:

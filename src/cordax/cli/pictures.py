@@ -6,9 +6,9 @@ import jax
 import numpy as np
 
 from ..control import ComputedTorque, NearRigidQP
-from ..experiment import Experiment
-from ..mechanics.motion import positions
-from ..trajectory import Trajectory
+from ..mechanics.reference_motion import positions
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
 
 
 def write_pictures(run: Trajectory, experiment: Experiment, stem: Path) -> list[Path]:

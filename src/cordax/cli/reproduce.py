@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 from .. import __version__
-from .._checks import require_known
-from ..reproduce.page import PAPERS, Done, write_report
+from .._base.checks import require_known
+from ..papers.page import PAPERS, Done, write_report
 from .doctor import facts
 from .outputs import claim, require_folder
 
@@ -161,7 +161,7 @@ def _say(text: str) -> None:
 
 def _study(name: str, output: Path, figures: bool, **options) -> tuple[Done, dict]:
     """A study for people, and the same as data."""
-    part = lambda module: import_module(f"cordax.reproduce.{name}.{module}")
+    part = lambda module: import_module(f"cordax.papers.{name}.{module}")
     begin = time.perf_counter()
     study = part("experiments").measure(_say, **options)
     claims = part("claims").judge(study)

@@ -8,19 +8,19 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional, UseAppendAction
 
-from .._checks import require
-from .._xla import compiles_quickly
-from ..experiment import Experiment
+from .._base.checks import require
+from .._jax.xla_flags import compiles_quickly
 from ..integrators import BY_NAME
 from ..io import MachineFile, find_machine
-from ..simulate import simulate
-from .filming import filming
+from ..simulation._simulate import simulate
+from ..simulation.experiment import Experiment
+from .film_process import filming
 from .machines import with_given
 from .made_by import made_by
 from .outputs import claim, run_files
 from .pictures import seen, write_pictures
+from .progress import imported_beside, patient, timed
 from .summary import facts
-from .timing import imported_beside, patient, timed
 
 
 def run(

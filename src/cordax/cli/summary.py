@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from ..experiment import Experiment
-from ..trajectory import Trajectory
-from .timing import Seconds
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
+from .progress import Seconds
 
 
 def facts(run: Trajectory, experiment: Experiment, seconds: Seconds) -> dict[str, str]:

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from tyro.conf import Positional, UseAppendAction
 
-from .._checks import require
+from .._base.checks import require
 from ..sweeps import Sweep, grid, latin_hypercube
 from ..sweeps import sweep as run_sweep
-from ..sweeps.variations import variation
+from ..sweeps.tables import variation
 from .machines import experiment_of, with_given
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import tyro
 
-from .._checks import require
-from ..trajectory import Trajectory
+from .._base.checks import require
+from ..simulation.trajectory import Trajectory
 from .machines import experiment_of
 
 MOST_PORTS = 65535

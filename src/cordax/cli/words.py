@@ -2,7 +2,7 @@
 
 import math
 
-from .._checks import require
+from .._base.checks import require
 
 
 def comma_words(text: str) -> list[str]:

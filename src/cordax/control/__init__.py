@@ -4,7 +4,6 @@ from .computed_torque import ComputedTorque
 from .input_path import InputPath
 from .inverse_dynamics import InverseDynamics
 from .multisine import Multisine
-from .near_rigid import NearRigidQP
 from .pid import PID
 from .predictive import ModelPredictive
 from .programme import Programme
@@ -28,6 +27,7 @@ from .tension import (
     NullSpaceTension,
     TensionDistribution,
 )
+from .tension_qp import NearRigidQP
 
 __all__ = [
     "PID",

@@ -6,15 +6,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require, require_known, require_positive, require_shape
-from .._fields import part_field, setting_field
-from .._moved import renamed
-from .._precision import float_field
-from .._programs import kept_filter_jit
-from .._results import Code, code_unless
+from .._base.checks import require, require_known, require_positive, require_shape
+from .._base.fields import part_field, setting_field
+from .._base.precision import float_field
+from .._base.results import Code, code_unless
+from .._jax.program_cache import kept_filter_jit
 from ..math.linalg import matvec
 from ..mechanics import Controller, State
-from ..mechanics.motion import positions, reference_field
+from ..mechanics.reference_motion import positions, reference_field
 from .references import Reference
 from .tension import MeanTension, TensionDistribution
 
@@ -42,7 +41,6 @@ class TendonDriven(Protocol):
     def state_at(self, alpha, rate=None, tension=None) -> State: ...
 
 
-@renamed("sample", "period")
 class ComputedTorque(Controller):
     """Motor torques that would make joints with rigid tendons follow `reference` with error
     dynamics `e'' + K_d e' + K_p e = 0`.

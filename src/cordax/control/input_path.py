@@ -1,8 +1,8 @@
 """Inputs that are a given function of time."""
 
-from .._checks import require
+from .._base.checks import require
 from ..mechanics import Controller
-from ..mechanics.motion import Reference
+from ..mechanics.reference_motion import Reference
 
 
 class InputPath(Controller):

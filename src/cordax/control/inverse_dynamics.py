@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require, require_positive
-from .._fields import part_field, setting_field
-from .._precision import float_field
-from .._results import Code, code_unless
+from .._base.checks import require, require_positive
+from .._base.fields import part_field, setting_field
+from .._base.precision import float_field
+from .._base.results import Code, code_unless
 from ..formulations import reduce
 from ..formulations.independent import columns
 from ..math.linalg import gram, matvec
 from ..mechanics import Controller, State
-from ..mechanics.motion import reference_field
+from ..mechanics.reference_motion import reference_field
 from .references import Reference
 from .tension import TensionDistribution
 

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require_axes, require_shape
-from .._precision import float_field
+from .._base.checks import require_axes, require_shape
+from .._base.precision import float_field
 from ..mechanics import Controller
 
 

@@ -5,12 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require, require_positive, require_shape
-from .._fields import setting_field
-from .._moved import renamed
-from .._precision import float_field
+from .._base.checks import require, require_positive, require_shape
+from .._base.fields import setting_field
+from .._base.precision import float_field
 from ..mechanics import Controller
-from ..mechanics.motion import reference_field, require_position
+from ..mechanics.reference_motion import reference_field, require_position
 from .references import Reference
 
 
@@ -23,7 +22,6 @@ def _indices(indices, name: str = "coordinates") -> tuple[int, ...]:
     return tuple(int(i) for i in given)
 
 
-@renamed("sample", "period")
 class PID(Controller):
     """`u = bias + K_p e + K_i integral(e) + K_d e'` with e = reference - q of the chosen
     coordinates, one per input.

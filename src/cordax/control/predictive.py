@@ -7,17 +7,17 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import require, require_number, require_positive, require_shape
-from .._fields import count_field, names_field, part_field, setting_field
-from .._precision import float_field
-from .._results import Code, code_unless
+from .._base.checks import require, require_number, require_positive, require_shape
+from .._base.fields import count_field, names_field, part_field, setting_field
+from .._base.precision import float_field
+from .._base.results import Code, code_unless
+from .._jax.materialise import materialise
 from ..formulations import IndependentCoordinates, Minimal
 from ..formulations.independent import columns
 from ..math.linalg import gram, matmul, matvec, solve, vecmat
-from ..math.materialise import materialise
 from ..math.qp import solve_qp
 from ..mechanics import Controller, State
-from ..mechanics.motion import reference_field
+from ..mechanics.reference_motion import reference_field
 from .inverse_dynamics import Driven, freely_moving
 from .references import Reference
 

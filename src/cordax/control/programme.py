@@ -2,10 +2,10 @@
 
 import jax.numpy as jnp
 
-from .._checks import require
-from .._fields import part_field
+from .._base.checks import require
+from .._base.fields import part_field
 from ..mechanics import Controller
-from ..mechanics.motion import Reference, require_position
+from ..mechanics.reference_motion import Reference, require_position
 
 
 class Programme(Controller):

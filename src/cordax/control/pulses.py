@@ -3,14 +3,12 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require_axes, require_shape, require_values
-from .._fields import setting_field
-from .._moved import renamed
-from .._precision import float_field
+from .._base.checks import require_axes, require_shape, require_values
+from .._base.fields import setting_field
+from .._base.precision import float_field
 from ..mechanics import Controller
 
 
-@renamed("step", "period")
 class Pulses(Controller):
     """`base` plus k rectangular pulses of `inputs` (k, n_u) between the `times` (k, 2) [s].
 

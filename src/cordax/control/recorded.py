@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require, require_axes, require_finite, require_known
-from .._precision import as_float_array
-from ..math.lagrange import lagrange_weights
+from .._base.checks import require, require_axes, require_finite, require_known
+from .._base.precision import as_float_array
+from ..math.interpolation import lagrange_weights
 from ..math.linalg import vecmat
 from ..mechanics import Controller
 

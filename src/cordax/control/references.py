@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require_shape
-from .._precision import float_field
-from ..mechanics.motion import BSpline, Constant, Hermite, Quintic, Reference, Shaped
+from .._base.checks import require_shape
+from .._base.precision import float_field
+from ..mechanics.reference_motion import BSpline, Constant, Hermite, Quintic, Reference, Shaped
 
 
 class RaisedCosine(Reference):

@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import require, require_positive, require_rotation
-from .._fields import part_field, setting_field
-from .._moved import renamed
-from .._precision import float_field
-from .._results import Code, code_unless
+from .._base.checks import require, require_positive, require_rotation
+from .._base.fields import part_field, setting_field
+from .._base.precision import float_field
+from .._base.results import Code, code_unless
 from ..mechanics import Controller, State
-from ..mechanics.motion import reference_field, require_position
+from ..mechanics.reference_motion import reference_field, require_position
 from .references import Reference
 from .tension import MeanTension, TensionDistribution
 
@@ -33,7 +32,6 @@ class OnCables(Protocol):
     ) -> tuple[Array, Array, Array, Array]: ...
 
 
-@renamed("sample", "period")
 class TaskSpaceControl(Controller):
     """Winch torques that make the centre of mass of a platform follow a `path`, a `Reference` of
     (3,) [m], and keep its axes at `rotation` (3, 3), those of the machine by default:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import (
+from .._base.checks import (
     describe,
     require,
     require_finite,
@@ -15,8 +15,8 @@ from .._checks import (
     require_shape,
     require_values,
 )
-from .._fields import flag_field
-from .._precision import float_field
+from .._base.fields import flag_field
+from .._base.precision import float_field
 from ..math.linalg import gram, inverse, matmul, matvec, solve, vecmat
 from ..math.qp import solve_qp
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
-from .._fields import part_field
-from .._results import GOOD
+from .._base.fields import part_field
+from .._base.results import GOOD
 from ..mechanics import Linearisation, State, System
 
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from .._programs import kept_filter_jit
-from ..math.materialise import materialise
+from .._jax.materialise import materialise
+from .._jax.program_cache import kept_filter_jit
 from ..mechanics import DenseLinearisation, State
 from ..mechanics.constraints import constraint_jacobian, velocity_on_constraints
 from ..mechanics.saddle import LeastSquares, SaddlePoint

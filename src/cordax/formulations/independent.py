@@ -7,12 +7,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import require
-from .._fields import count_field, names_field
-from .._programs import kept_filter_jit
-from .._results import Code, code_unless
+from .._base.checks import require
+from .._base.fields import count_field, names_field
+from .._base.results import Code, code_unless
+from .._jax.materialise import materialise
+from .._jax.program_cache import kept_filter_jit
 from ..math.linalg import matvec, solve
-from ..math.materialise import materialise
 from ..mechanics import State, System
 from ..mechanics.elimination import DependentInverse, Selection, reduction, selection
 from .constrained import Constrained

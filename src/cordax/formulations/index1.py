@@ -2,9 +2,9 @@
 
 from jaxtyping import Array, Float
 
-from .._checks import require_positive
-from .._fields import setting_field
-from .._precision import float_field
+from .._base.checks import require_positive
+from .._base.fields import setting_field
+from .._base.precision import float_field
 from ..mechanics.constraints import Stabilisation
 from ..mechanics.linearisation import StabilisedLinearisation
 from ..mechanics.saddle import LeastSquares

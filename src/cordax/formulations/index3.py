@@ -2,7 +2,7 @@
 
 from jaxtyping import Array, Float
 
-from .._precision import float_field
+from .._base.precision import float_field
 from ..mechanics.linearisation import SaddleLinearisation
 from .index1 import Baumgarte
 

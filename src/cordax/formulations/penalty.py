@@ -2,10 +2,10 @@
 
 from jaxtyping import Array, Float
 
-from .._checks import require_positive
-from .._precision import float_field
+from .._base.checks import require_positive
+from .._base.precision import float_field
+from .._jax.materialise import materialise
 from ..math.linalg import gram, matvec, solve, vecmat
-from ..math.materialise import materialise
 from .constrained import Constrained
 
 

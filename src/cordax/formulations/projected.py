@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
-from .._fields import count_field, part_field
-from .._results import GOOD, Code, code_unless
+from .._base.fields import count_field, part_field
+from .._base.results import GOOD, Code, code_unless
 from ..mechanics import State
 from ..mechanics.constraints import position_on_constraints, velocity_on_constraints
 from .constrained import Constrained

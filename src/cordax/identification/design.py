@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import require, require_instance, require_whole
-from .._precision import as_float_array
-from ..experiment import Experiment
-from ..parameters import Parameter, ParameterSet, collect
-from ..recording import observe as observed
-from ..simulate import simulate
-from .approach import AT_ONCE, spread
+from .._base.checks import require, require_instance, require_whole
+from .._base.precision import as_float_array
+from ..parameters.parameter import Parameter, ParameterSet, collect
+from ..recordings.recording import observe as observed
+from ..simulation._simulate import simulate
+from ..simulation.experiment import Experiment
+from .initial_guess import AT_ONCE, spread
 
 #: sharpness of the smooth largest value of a bounded quantity: above it by less than log(n)/this
 SHARPNESS = 200.0

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .._described import NotDescribable, describe, rebuild
-from .._files import replacing
-from .._results import RESULTS
-from ..trajectory import Trajectory, _code_of
+from .._base.atomic_files import replacing
+from .._base.results import RESULTS
+from .._base.serialise import NotDescribable, describe, rebuild
+from ..simulation.trajectory import Trajectory, _code_of
 from .problem import Problem, Trial
 
 FORMAT = 1

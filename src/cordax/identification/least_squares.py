@@ -7,7 +7,7 @@ from jax.lax import stop_gradient
 
 from .problem import Problem
 from .shooting import Shooting
-from .stopping import CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, Search, report
+from .termination import CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, Search, report
 
 
 class _Damping(optx.ClassicalTrustRegion):

@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require, require_shape
-from .._precision import as_float_array
-from ..experiment import Experiment
-from ..parameters import ParameterSet
-from ..recording import Recording
-from ..simulate import simulate
-from ..trajectory import Trajectory
-from .between import values_at
-from .grid import Grid
+from .._base.checks import known_values, require, require_shape
+from .._base.precision import as_float_array
+from ..parameters.parameter import ParameterSet
+from ..recordings.recording import Recording
+from ..simulation._simulate import simulate
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
+from .resample import values_at
+from .time_grid import Grid
 
 
 class Trial(eqx.Module):

@@ -13,17 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require
-from .._results import GOOD
-from ..experiment import Experiment
+from .._base.checks import known_values, require
+from .._base.results import GOOD
 from ..mechanics import State, System
-from ..parameters import ParameterSet
-from ..prepare import prepare
-from ..simulate import good_status
-from ..timeloop import blocks, start
-from .between import values_at
-from .grid import Grid
+from ..parameters.parameter import ParameterSet
+from ..simulation._simulate import good_status
+from ..simulation.experiment import Experiment
+from ..simulation.plan import prepare
+from ..simulation.time_loop import blocks, start
 from .problem import Problem, Trial
+from .resample import values_at
+from .time_grid import Grid
 
 #: how much a cut may be missed, as a share of the size of each coordinate, search after search; in
 #: the end so little that a chaotic motion begins its last search where it has to

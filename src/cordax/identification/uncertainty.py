@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .colour import Colour, colour, score_covariance, seen_first
 from .problem import Problem
+from .residual_correlation import Colour, colour, score_covariance, seen_first
 
 #: singular values of the column-scaled Jacobian below this share of the largest count as zero
 RANK_TOLERANCE = 1e-6

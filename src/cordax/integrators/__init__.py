@@ -3,10 +3,10 @@
 from .adaptive import Adaptive
 from .base import Integrator
 from .diffrax import Diffrax
+from .euler_midpoint import ImplicitEuler, ImplicitMidpoint
 from .events import Events
 from .explicit_euler import ExplicitEuler
 from .generalised_alpha import GeneralisedAlpha
-from .implicit import ImplicitEuler, ImplicitMidpoint
 from .linearly_implicit_euler import LinearlyImplicitEuler
 from .rk4 import RK4
 from .rosenbrock import Rosenbrock2

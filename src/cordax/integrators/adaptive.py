@@ -10,14 +10,14 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import require, require_positive
-from .._precision import float_field
-from .._results import GOOD, Code, code_unless
-from ..math.shield import close, frozen, shield
+from .._base.checks import require, require_positive
+from .._base.precision import float_field
+from .._base.results import GOOD, Code, code_unless
+from .._jax.gradient_guard import close, frozen, shield
 from ..mechanics import State
 from ..mechanics.linearisation import bare
 from .base import Integrator, Step
-from .parts import repeat
+from .bounded_loop import repeat
 
 #: by how much a step may shrink or grow at once, and how far below the allowed error it aims
 _SHRINK, _GROW, _AIM = 0.2, 4.0, 0.9

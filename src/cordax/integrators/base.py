@@ -6,8 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 from jaxtyping import Array, Float, Int
 
-from .._results import GOOD
-from .._types import InputFunction
+from .._base.results import GOOD
+from .._base.types import InputFunction
 from ..formulations import Dynamics
 from ..mechanics import State
 

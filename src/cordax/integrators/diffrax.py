@@ -7,9 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._checks import require, require_instance
-from .._fields import count_field
-from .._results import RESULTS
+from .._base.checks import require, require_instance
+from .._base.fields import count_field
+from .._base.results import RESULTS
 from .base import Integrator
 
 

@@ -1,6 +1,6 @@
 """Forward Euler."""
 
-from .._results import GOOD
+from .._base.results import GOOD
 from ..mechanics import State
 from .base import Integrator, Step
 

@@ -7,15 +7,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import require_values
-from .._fields import count_field, setting_field
-from .._precision import float_field
-from .._results import Code, code_unless
+from .._base.checks import require_values
+from .._base.fields import count_field, setting_field
+from .._base.precision import float_field
+from .._base.results import Code, code_unless
 from ..math.newton import Correction, corrected, newton
 from ..mechanics import State
 from ..mechanics.linearisation import bare
 from .base import Integrator, Step
-from .solving import linearisation_suffices
+from .newton_setup import linearisation_suffices
 
 
 class GeneralisedAlpha(Integrator):

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jax import lax
 
-from .._results import GOOD
-from ..math.materialise import materialise
+from .._base.results import GOOD
+from .._jax.materialise import materialise
 from ..mechanics import State
 from .base import Integrator, Step
 

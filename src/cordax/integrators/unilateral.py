@@ -8,18 +8,18 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from .._checks import require
-from .._fields import count_field, part_field
+from .._base.checks import require
+from .._base.fields import count_field, part_field
+from .._jax.gradient_guard import frozen
+from .._jax.materialise import materialise
 from ..formulations import Dynamics
 from ..math.complementarity import active_set, masked_solve
 from ..math.linalg import gram, matmul, matvec, solve
-from ..math.materialise import materialise
-from ..math.shield import frozen
 from ..mechanics import State
 from ..mechanics.saddle import row_weights
 from .base import Integrator, Step
+from .bounded_loop import repeat
 from .events import Events
-from .parts import repeat
 from .rk4 import RK4
 
 

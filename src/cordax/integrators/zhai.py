@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._results import GOOD
+from .._base.results import GOOD
 from ..mechanics import State
 from .base import Integrator, Step
 

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from .._later import later
-from .kinds import machine_kinds
+from .._base.lazy_imports import later
 from .machine_file import (
     MachineFile,
     example_path,
@@ -12,11 +11,12 @@ from .machine_file import (
     find_machine,
     read_machine,
 )
+from .registry import machine_kinds
 
 if TYPE_CHECKING:
     from .csv import read_csv, write_csv
     from .robot_file import RobotFile
-    from .starting import starting_file
+    from .templates import starting_file
     from .toml import read_robot
 
 __getattr__, __dir__ = later(
@@ -24,7 +24,7 @@ __getattr__, __dir__ = later(
     {
         "csv": "read_csv write_csv",
         "robot_file": "RobotFile",
-        "starting": "starting_file",
+        "templates": "starting_file",
         "toml": "read_robot",
     },
 )

@@ -5,13 +5,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import require
+from .._base.checks import require
 from ..control import PID, Programme, RecordedInput
 from ..mechanics import Controller, System
-from ..mechanics.motion import Reference, as_reference
-from .build import Builder
+from ..mechanics.reference_motion import Reference, as_reference
+from .builder import Builder
 from .csv import read_csv
-from .kinds import Argument
+from .registry import Argument
 from .table import Table
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks import require, require_known
-from .._files import replacing
+from .._base.atomic_files import replacing
+from .._base.checks import require, require_known
 from ..mechanics.units import unit_of
-from ..recording import Recording
-from ..trajectory import Trajectory, as_columns
+from ..recordings.recording import Recording
+from ..simulation.trajectory import Trajectory, as_columns
 
 TIME = "time"
 

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import require
+from .._base.checks import require
 from ..control import RecordedInput
-from ..experiment import Experiment
 from ..formulations import Formulation
 from ..integrators import Integrator
 from ..mechanics import State, System
-from ..trajectory import Trajectory
-from .build import Builder
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
+from .builder import Builder
 from .control import read_control
-from .kinds import Argument, find_kind, words
-from .start import read_start
+from .initial_state import read_start
+from .registry import Argument, find_kind, words
 from .table import Table, read_toml
 
 #: kinds, and the example that `cordax new KIND` begins with

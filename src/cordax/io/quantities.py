@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from .._checks import require
+from .._base.checks import require
 
 #: units of which others are made, in SI: factor and powers of (m, kg, s, rad)
 _UNITS: dict[str, tuple[float, tuple[int, int, int, int]]] = {

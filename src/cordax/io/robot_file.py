@@ -4,15 +4,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import require_known
+from .._base.checks import require_known
 from ..control import Pulses
-from ..experiment import Experiment
 from ..formulations import Formulation
 from ..integrators import BY_NAME, Integrator, Unilateral
 from ..mechanics import State
-from ..simulate import simulate
+from ..simulation._simulate import simulate
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
 from ..systems import CableRobot
-from ..trajectory import Trajectory
 
 
 class RobotFile(NamedTuple):

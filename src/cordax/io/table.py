@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._checks import require
-from .lines import lines_of
+from .._base.checks import require
+from .line_numbers import lines_of
 from .quantities import is_quantity, quantity
 
 _REQUIRED: Any = object()

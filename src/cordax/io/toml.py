@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import formulations
-from .._checks import require
+from .._base.checks import require
 from ..integrators import BY_NAME
 from ..mechanics import State
 from ..systems import CableRobot

@@ -4,12 +4,12 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import require, require_positive
-from ..consistency import consistent
+from .._base.checks import require, require_positive
 from ..control import MeanTension, Quintic, Reference
 from ..mechanics import State
-from ..mechanics.drives import Drive
-from ..mechanics.exits import Exit
+from ..mechanics.consistent_state import consistent
+from ..mechanics.parts.drives import Drive
+from ..mechanics.parts.exits import Exit
 from ..systems import (
     CableRobot,
     CarriageExit,
@@ -279,6 +279,6 @@ def _holding_tension(table: Table, robot: CableRobot):
         table.where("mean_tension"),
         f"{mean:g} N, nearest to which the platform is held at the start by {pushing}",
         "cables that hold it by pulling: another mean_tension, start or geometry "
-        "(cordax.workspace shows where they do)",
+        "(cordax.statics.workspace shows where they do)",
     )
     return held

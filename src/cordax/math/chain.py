@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._jax.materialise import materialise
 from .linalg import matmul, matvec
-from .materialise import materialise
 
 
 class ChainFactor(eqx.Module):

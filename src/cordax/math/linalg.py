@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from .._jax.materialise import materialise
 from .lapack import cholesky_or_nan, lu, lu_or_nan
-from .materialise import materialise
 
 UNROLLED = 20
 #: unknowns up to which the pivoted elimination is used: about as fast as LAPACK's there, which

@@ -1,13 +1,13 @@
 """What a machine is: its state, equations of motion, energies and geometry."""
 
 from .controller import Controller, as_controller
-from .delegate import Delegate
 from .lagrangian import LagrangianSystem
 from .linearisation import DenseLinearisation, Linearisation
 from .saddle import SaddlePoint
 from .scene import Bodies, Scene
 from .state import State
 from .system import System
+from .wrapper import Delegate
 
 __all__ = [
     "Bodies",

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._jax.materialise import materialise
 from ..math.linalg import gram, smallest_pivot
-from ..math.materialise import materialise
 from .saddle import SaddlePoint, row_weights
 
 

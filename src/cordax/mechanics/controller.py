@@ -6,8 +6,8 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._checks import require, require_finite, require_shape
-from .._precision import as_float_array
+from .._base.checks import require, require_finite, require_shape
+from .._base.precision import as_float_array
 from .state import State
 from .system import System
 

@@ -15,10 +15,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..math.everywhere import everywhere
+from .._jax.batch_all import everywhere
+from .._jax.constant_gather import entries, take
+from .._jax.materialise import materialise
 from ..math.linalg import gram, matmul, matvec, pivoted, solve, vecmat
-from ..math.materialise import materialise
-from ..math.take import entries, take
 from .saddle import SaddlePoint, whole_matrix
 
 #: a selection whose blocks lose more digits than this takes is none here: pivots are looked for

@@ -25,8 +25,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._jax.materialise import materialise
 from ..math.linalg import gram, matvec
-from ..math.materialise import materialise
 from .linearisation import DenseLinearisation
 from .system import System
 

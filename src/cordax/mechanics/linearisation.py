@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._jax.materialise import materialise
 from ..math.linalg import matmul, matvec, solve
-from ..math.materialise import materialise
 
 Vector = Float[Array, " n"]
 Rows = Float[Array, " m"]

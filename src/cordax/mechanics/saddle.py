@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from .._jax.materialise import materialise
 from ..math.complementarity import masked_solve
 from ..math.linalg import gram, matmul, matvec, pseudo_inverse, solve, vecmat
-from ..math.materialise import materialise
 
 #: how far redundant rows may come apart per distance from the constraints: all rows together ask
 #: for a few times the step of one of them, and directions turn by about as much as coordinates move

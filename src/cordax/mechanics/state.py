@@ -3,8 +3,8 @@
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from .._checks import require_finite, require_instance, require_shape
-from .._precision import float_field
+from .._base.checks import require_finite, require_instance, require_shape
+from .._base.precision import float_field
 
 
 class State(eqx.Module):

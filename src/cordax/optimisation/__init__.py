@@ -1,7 +1,7 @@
 """Optimisation: motions and machines that make a cost small and keep within bounds."""
 
+from ._optimise import optimise
 from .constraint import Constraint
-from .optimise import optimise
-from .result import Optimum
+from .optimum import Optimum
 
 __all__ = ["Constraint", "Optimum", "optimise"]

@@ -7,8 +7,8 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._checks import require
-from ..recording import observe
+from .._base.checks import require
+from ..recordings.recording import observe
 
 
 class Constraint(eqx.Module):

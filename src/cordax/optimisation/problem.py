@@ -8,12 +8,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._checks import require
-from .._results import RESULTS
-from ..experiment import Experiment
-from ..parameters import varied
-from ..simulate import simulate, simulate_steps
-from ..trajectory import Trajectory
+from .._base.checks import require
+from .._base.results import RESULTS
+from ..parameters.parameter import varied
+from ..simulation._simulate import simulate, simulate_steps
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
 from .constraint import Constraint
 from .shooting import Segments, together
 from .unknowns import Unknowns, steps_of

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._results import RESULTS
-from ..experiment import Experiment
+from .._base.results import RESULTS
 from ..mechanics import State
-from ..simulate import simulate_steps
-from ..trajectory import Trajectory
+from ..simulation._simulate import simulate_steps
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
 
 
 class Segments(eqx.Module):

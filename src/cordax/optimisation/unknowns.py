@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import require, require_known
-from ..experiment import Experiment
-from ..parameters import Parameter, collect
+from .._base.checks import require, require_known
+from ..parameters.parameter import Parameter, collect
+from ..simulation.experiment import Experiment
 
 #: how an experiment's duration is called among parameters
 DURATION = "duration"

@@ -1,11 +1,11 @@
 """Pictures: machines at one instant, quantities against time, films."""
 
 from .animate import animate
-from .files import save_figure
 from .fit import plot_fit, plot_residuals
 from .lines import plot_states
 from .page import write_page
 from .pose import plot_pose
+from .save import save_figure
 from .scene import plot_scene, plot_snapshots
 from .workspace import plot_workspace
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks import require, require_known
-from .._files import replacing
-from ..trajectory import Trajectory
+from .._base.atomic_files import replacing
+from .._base.checks import require, require_known
+from ..simulation.trajectory import Trajectory
 from .film import Film, film_of, frames
 from .scene import View
 

@@ -16,7 +16,7 @@ from matplotlib.path import Path as Outline
 from matplotlib.transforms import Affine2D, IdentityTransform
 
 from ..mechanics import Scene
-from ..trajectory import Trajectory
+from ..simulation.trajectory import Trajectory
 from .scene import (
     View,
     bounds,

@@ -6,9 +6,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .._checks import require
+from .._base.checks import require
 from ..identification import Fit
-from ..recording import observe
+from ..recordings.recording import observe
 from .lines import by_kind, pretty
 from .style import COLOURS, FONT, label
 

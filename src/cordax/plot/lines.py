@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .._checks import require_known
+from .._base.checks import require_known
 from ..mechanics.units import stem
-from ..trajectory import Trajectory
+from ..simulation.trajectory import Trajectory
 from .style import COLOURS, FONT, label
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks import require_known
-from .._files import replacing
-from ..trajectory import Trajectory
-from .played import SLACK, Panel, Played, played
+from .._base.atomic_files import replacing
+from .._base.checks import require_known
+from ..simulation.trajectory import Trajectory
+from .playback import SLACK, Panel, Played, played
 from .scene import dimension
 from .style import (
     BODIES,

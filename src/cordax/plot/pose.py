@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..trajectory import Trajectory
+from ..simulation.trajectory import Trajectory
 from .lines import draw_curves
 from .style import FONT, PUSHES
 

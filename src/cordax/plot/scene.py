@@ -13,10 +13,10 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from .._checks import require, require_known, require_shape
-from .._programs import kept_filter_jit
+from .._base.checks import require, require_known, require_shape
+from .._jax.program_cache import kept_filter_jit
 from ..mechanics import Scene, System
-from ..trajectory import Trajectory
+from ..simulation.trajectory import Trajectory
 from .style import (
     BODIES,
     BODY_ALPHA,

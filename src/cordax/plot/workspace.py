@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..mechanics import System
-from ..workspace import Workspace
+from ..statics.workspace import Workspace
 from .scene import bounds, draw, fit_view, scenes_of
 from .style import FONT, SCALE
 

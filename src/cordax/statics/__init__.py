@@ -1,7 +1,16 @@
 """Rest positions, vibration modes and stable steps."""
 
-from .equilibrium import Equilibrium, equilibrium
-from .modes import Modes, modes
-from .step_limit import StepLimit, step_limit
+from . import workspace
+from ._equilibrium import Equilibrium, equilibrium
+from ._modes import Modes, modes
+from ._step_limit import StepLimit, step_limit
 
-__all__ = ["Equilibrium", "Modes", "StepLimit", "equilibrium", "modes", "step_limit"]
+__all__ = [
+    "Equilibrium",
+    "Modes",
+    "StepLimit",
+    "equilibrium",
+    "modes",
+    "step_limit",
+    "workspace",
+]

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import require, require_known
-from ..recording import observe
-from ..trajectory import Trajectory
+from .._base.checks import require, require_known
+from ..recordings.recording import observe
+from ..simulation.trajectory import Trajectory
 
 _KINDS = {
     "final": lambda x: x[-1],

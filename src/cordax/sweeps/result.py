@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import require, require_known
-from .._files import replacing
-from .._later import of_extra
-from ..experiment import Experiment
-from ..parameters import varied
-from ..trajectory import as_columns
-from . import shards
+from .._base.atomic_files import replacing
+from .._base.checks import require, require_known
+from .._base.lazy_imports import of_extra
+from ..parameters.parameter import varied
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import as_columns
+from . import shard_files
 from .measures import Envelope, joined
 
 
@@ -125,9 +125,9 @@ class Sweep:
         """Read a sweep from its folder, whatever is finished of it; with its `experiment` single
         variants can be simulated again."""
         folder = Path(folder)
-        page, table = shards.read_page(folder), shards.read_table(folder)
+        page, table = shard_files.read_page(folder), shard_files.read_table(folder)
         count = -(-page["rows"] // page["shard"])
-        found = [shards.read_shard(folder, i) for i in range(count)]
+        found = [shard_files.read_shard(folder, i) for i in range(count)]
         return together(table, page["shard"], found, experiment, page.get("units"))
 
 

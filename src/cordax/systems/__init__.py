@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from .._later import later
-from ..mechanics.cables import ElasticCables, RigidCables
-from ..mechanics.drives import ProgrammedLengths, ServoWinches, Winches
-from ..mechanics.exits import CarriageExit, PointExit, PulleyExit, SwivelPulleyExit
+from .._base.lazy_imports import later
+from ..mechanics.parts.cables import ElasticCables, RigidCables
+from ..mechanics.parts.drives import ProgrammedLengths, ServoWinches, Winches
+from ..mechanics.parts.exits import CarriageExit, PointExit, PulleyExit, SwivelPulleyExit
 
 if TYPE_CHECKING:
     from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia

@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import known_values, require_positive
-from .._precision import float_field
+from .._base.checks import known_values, require_positive
+from .._base.precision import float_field
 from ..mechanics import LagrangianSystem, Scene, State
 
 

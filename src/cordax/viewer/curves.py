@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plot.played import Played
+from ..plot.playback import Played
 from ..plot.style import COLOURS
 
 #: instants that a curve shows

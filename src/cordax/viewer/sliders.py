@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import require
-from ..experiment import Experiment
-from ..parameters import collect
+from .._base.checks import require
+from ..parameters.parameter import collect
+from ..simulation.experiment import Experiment
 
 #: sliders where nobody says which, and last words of the names that get one
 MOST = 6

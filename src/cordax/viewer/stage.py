@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 from scipy.spatial.transform import Rotation
 
-from ..plot.played import SLACK, Played
+from ..plot.playback import SLACK, Played
 from ..plot.style import (
     BODIES,
     COLOURED_BY,

@@ -7,13 +7,13 @@ from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
 
-from .._checks import require
-from ..experiment import Experiment
+from .._base.checks import require
 from ..mechanics import System
-from ..parameters import varied
-from ..plot.played import played
-from ..simulate import SimulationError, simulate
-from ..trajectory import Trajectory
+from ..parameters.parameter import varied
+from ..plot.playback import played
+from ..simulation._simulate import SimulationError, simulate
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
 from .curves import Curves
 from .sliders import sliders as found_sliders
 from .stage import Stage, legend

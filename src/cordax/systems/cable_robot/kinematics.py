@@ -5,13 +5,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..._checks import require, require_shape
-from ..._precision import as_float_array
-from ..._programs import kept_filter_jit
+from ..._base.checks import require, require_shape
+from ..._base.precision import as_float_array
+from ..._jax.program_cache import kept_filter_jit
 from ...math import rotations
 from ...math.linalg import matmul, matvec
 from ...mechanics import State
-from ...mechanics.motion import Reference
+from ...mechanics.reference_motion import Reference
 from .natural import place
 
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_finite, require_positive, require_shape
-from ..._precision import as_float_array, float_field
+from ..._base.checks import known_values, require, require_finite, require_positive, require_shape
+from ..._base.precision import as_float_array, float_field
 from ...math.linalg import gram, inverse3, matmul
 
 

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_known
-from ..._fields import part_field
-from ..._precision import float_field
+from ..._base.checks import require_known
+from ..._base.fields import part_field
+from ..._base.precision import float_field
 from .natural import NaturalBody, axes, place
 
 #: columns of the carrier's and of the payload's X whose products keep their orientation: crossed

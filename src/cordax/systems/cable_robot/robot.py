@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import (
+from ..._base.checks import (
     require,
     require_finite,
     require_instance,
@@ -21,23 +21,23 @@ from ..._checks import (
     require_rotation,
     require_shape,
 )
-from ..._fields import part_field
-from ..._precision import as_float_array, float_field
-from ..._programs import kept_filter_jit
+from ..._base.fields import part_field
+from ..._base.precision import as_float_array, float_field
+from ..._jax.program_cache import kept_filter_jit
 from ...math.linalg import matmul
 from ...mechanics import State, System
-from ...mechanics.cables import Cables, ElasticCables, RigidCables
 from ...mechanics.constraints import ConstraintTerms
-from ...mechanics.drives import Drive
-from ...mechanics.exits import Exit
-from ...mechanics.motion import Reference, as_reference
-from . import kinematics, shape
-from . import solve as structured
+from ...mechanics.parts.cables import Cables, ElasticCables, RigidCables
+from ...mechanics.parts.drives import Drive
+from ...mechanics.parts.exits import Exit
+from ...mechanics.reference_motion import Reference, as_reference
+from . import block_solve as structured
+from . import drawing, kinematics
 from .natural import NaturalBody, place, point_force, torque_force
-from .observed import observed
+from .outputs import observed
 from .payload import Payload
-from .plausible import check_slack, warn_if_unlikely
 from .summary import summary
+from .unit_warnings import check_slack, warn_if_unlikely
 
 
 class CableRobot(System):
@@ -433,7 +433,7 @@ class CableRobot(System):
         return {"cable_pushes": outputs["tension"] < -self.cables.push_threshold}
 
     def geometry(self, t, q):
-        return shape.scene(self, t, q)
+        return drawing.scene(self, t, q)
 
 
 __all__ = ["CableRobot"]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..._programs import kept_filter_jit
+from ..._jax.program_cache import kept_filter_jit
 
 #: singular values of the scaled constraint Jacobian below this share of the largest are zero
 RANK_TOLERANCE = 1e-9

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_finite, require_instance, require_shape
-from ..._fields import name_field, part_field
-from ..._precision import as_float_array, float_field
+from ..._base.checks import known_values, require, require_finite, require_instance, require_shape
+from ..._base.fields import name_field, part_field
+from ..._base.precision import as_float_array, float_field
 from .joints import Fixed, Joint
 from .solids import Solid
 

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..._checks import require, require_positive, require_shape
-from ..._precision import float_field
-from ...math.materialise import materialise
-from ...math.take import take
-from ...mechanics.cables import ElasticCables
-from ...mechanics.motion import Reference, as_reference
+from ..._base.checks import require, require_positive, require_shape
+from ..._base.precision import float_field
+from ..._jax.constant_gather import take
+from ..._jax.materialise import materialise
+from ...mechanics.parts.cables import ElasticCables
+from ...mechanics.reference_motion import Reference, as_reference
 from .elements import Effort, Element, Instant, as_names, spread
 from .loops import NAMELESS, Loop, by_twists, rates, with_ground
 from .routes import Guide, Route

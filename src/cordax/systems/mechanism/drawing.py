@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...mechanics.parts.pulley_drawing import joined, wheels
 from ...mechanics.scene import Bodies, Scene
-from ...mechanics.wheels import joined, wheels
 from .body import Body
 from .cables import CableSet, RigidCable
 from .elements import Element, Instant

@@ -12,13 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_positive, require_shape
-from ..._fields import name_field, names_field
-from ..._precision import float_field
+from ..._base.checks import known_values, require, require_positive, require_shape
+from ..._base.fields import name_field, names_field
+from ..._base.precision import float_field
+from ..._jax.constant_gather import take
 from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_unit
 from ...math.smooth import ramp, ramp_integral
-from ...math.take import take
 from .kinematics import Motions, cross, groups
 from .tree import Tree
 

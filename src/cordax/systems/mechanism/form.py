@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._checks import require
+from ..._base.checks import require
 from .body import Body
 from .cables import CableSet, StrainLaw
 from .joints import Floating, rotation_between

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..._checks import require
+from ..._base.checks import require
 from .body import Body
 from .elements import JointLoads, PointSpring
 from .joints import Revolute

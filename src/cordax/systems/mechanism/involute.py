@@ -11,8 +11,8 @@ from typing import ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_positive, require_shape
-from ..._precision import float_field
+from ..._base.checks import require_positive, require_shape
+from ..._base.precision import float_field
 from ...math.trigonometry import sincos
 from .joints import Joint, JointMotion
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_shape
-from ..._precision import as_float_array
+from ..._base.checks import known_values, require, require_shape
+from ..._base.precision import as_float_array
 from ...math import rotations
 from ...math.safe import safe_norm
 from ...math.trigonometry import sincos

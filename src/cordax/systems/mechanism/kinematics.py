@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...math.materialise import materialise
-from ...math.take import take
+from ..._jax.constant_gather import take
+from ..._jax.materialise import materialise
 from .body import Body
 from .tree import Tree
 

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_rotation, require_shape
-from ..._fields import name_field, names_field
-from ..._precision import as_float_array, float_field
-from ...math.materialise import materialise
-from ...math.take import take
+from ..._base.checks import require, require_positive, require_rotation, require_shape
+from ..._base.fields import name_field, names_field
+from ..._base.precision import as_float_array, float_field
+from ..._jax.constant_gather import take
+from ..._jax.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms
 from .joints import rotation_between
 from .kinematics import Motions, cross

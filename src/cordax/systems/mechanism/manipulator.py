@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require_known, require_positive
-from ..._precision import as_float_array
+from ..._base.checks import require_known, require_positive
+from ..._base.precision import as_float_array
 from ...mechanics.state import State
 from .assembly import assemble
 from .body import Body

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_shape
-from ..._fields import names_field, part_field
-from ..._precision import float_field
-from ..._programs import kept_filter_jit
-from ...math.materialise import materialise
-from ...math.once import once
+from ..._base.checks import require, require_shape
+from ..._base.fields import names_field, part_field
+from ..._base.precision import float_field
+from ..._jax.materialise import materialise
+from ..._jax.program_cache import kept_filter_jit
+from ..._jax.trace_memo import once
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix

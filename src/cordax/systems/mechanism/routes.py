@@ -18,11 +18,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_positive, require_shape
-from ..._precision import float_field
+from ..._base.checks import known_values, require, require_positive, require_shape
+from ..._base.precision import float_field
 from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_sqrt, safe_unit
-from ...mechanics.exits import over_pulley, tangent_square
+from ...mechanics.parts.exits import over_pulley, tangent_square
 from .body import WORLD
 from .kinematics import cross
 

@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_finite, require_positive, require_shape
-from ..._precision import as_float_array, float_field
+from ..._base.checks import known_values, require, require_finite, require_positive, require_shape
+from ..._base.precision import as_float_array, float_field
 
 
 class Solid(eqx.Module):

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_known, require_positive
-from ..._precision import as_float_array
-from ..._programs import kept_filter_jit
+from ..._base.checks import require, require_known, require_positive
+from ..._base.precision import as_float_array
+from ..._jax.program_cache import kept_filter_jit
 from ...mechanics.state import State
 from .body import Body
 from .elements import JointMotors, JointSprings

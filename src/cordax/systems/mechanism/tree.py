@@ -12,9 +12,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..._checks import require
+from ..._base.checks import require
+from ..._jax.constant_gather import take
 from ...math.linalg import matmul
-from ...math.take import take
 from .body import WORLD, Body
 from .joints import Joint
 

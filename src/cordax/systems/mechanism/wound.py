@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape
-from ..._fields import names_field
-from ..._precision import float_field
-from ...math.take import take
+from ..._base.checks import require, require_positive, require_shape
+from ..._base.fields import names_field
+from ..._base.precision import float_field
+from ..._jax.constant_gather import take
 from .elements import Effort, Element, Instant, spread
 from .involute import CableState, Involute, RigidInvolute
 from .tree import Tree

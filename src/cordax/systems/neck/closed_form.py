@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..._jax.materialise import materialise
 from ...math.linalg import gram, matmul, matvec, solve, vecmat
-from ...math.materialise import materialise
 from ...math.trigonometry import sincos
 from ...mechanics.linearisation import DenseLinearisation, Linearisation
 from .tendon_linearisation import TendonLinearisation

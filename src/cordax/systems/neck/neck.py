@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import (
+from ..._base.checks import (
     describe,
     require_finite,
     require_one_or_each,
@@ -31,14 +31,14 @@ from ..._checks import (
     require_values,
     require_whole,
 )
-from ..._fields import flag_field, part_field
-from ..._precision import as_float_array, float_field
+from ..._base.fields import flag_field, part_field
+from ..._base.precision import as_float_array, float_field
+from ..._jax.materialise import materialise
 from ...math.linalg import matvec
-from ...math.materialise import materialise
 from ...math.trigonometry import sincos
 from ...mechanics import LagrangianSystem, State
 from . import closed_form as closed
-from .geometry import geometry
+from .drawing import geometry
 from .tendons import ElasticTendon, Motors, RigidTendon, Routing
 
 #: a tendon pushes when its tension is below minus this [N]: beyond the rounding of a length times a

@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._jax.materialise import materialise
 from ...math.linalg import gram, matvec, solve, vecmat
-from ...math.materialise import materialise
 from ...mechanics.linearisation import Linearisation
 
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import (
+from ..._base.checks import (
     require,
     require_known,
     require_one_or_each,
@@ -13,7 +13,7 @@ from ..._checks import (
     require_values,
     require_whole,
 )
-from ..._precision import float_field
+from ..._base.precision import float_field
 from ...math.trigonometry import arctan
 
 

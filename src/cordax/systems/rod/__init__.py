@@ -1,7 +1,7 @@
 """Rods: as splines, wires, threads and harnesses of them; and of segments, with rest shapes."""
 
 from .discrete_rod import DiscreteRod, Gripper
-from .ends import End
+from .end_supports import End
 from .harness import Harness, Joint
 from .obstacles import Cylinder, Plane, Sphere
 from .plastic_flow import PlasticFlow

@@ -13,12 +13,12 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape
-from ..._fields import part_field
-from ..._precision import float_field
-from ...math.materialise import materialise
+from ..._base.checks import require, require_positive, require_shape
+from ..._base.fields import part_field
+from ..._base.precision import float_field
+from ..._jax.materialise import materialise
 from ...mechanics import Scene, State, System
-from ...mechanics.motion import Reference, reference_field, require_position
+from ...mechanics.reference_motion import Reference, reference_field, require_position
 from .energy import dot
 from .joints import (
     Friction,

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._checks import require, require_known, require_whole
-from ..._fields import part_field
+from ..._base.checks import require, require_known, require_whole
+from ..._base.fields import part_field
 from ...mechanics import Scene, State, System
 from ...mechanics.constraints import ConstraintTerms
 from .linearisation import HarnessLinearisation

@@ -12,8 +12,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from ..._jax.materialise import materialise
 from ...math.chain import ChainFactor, factor_chain
-from ...math.materialise import materialise
 from ...math.safe import safe_norm
 from ...mechanics import Linearisation
 from .energy import dot

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...math.materialise import materialise
+from ..._jax.materialise import materialise
 from .energy import Stiffness, cross, dot, skew
 from .quadrature import Local, Quadrature
 

@@ -7,8 +7,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from ..._jax.materialise import materialise
 from ...math.chain import ChainFactor, factor_chain
-from ...math.materialise import materialise
 from ...mechanics import Linearisation
 from .layout import Layout
 from .quadrature import overlap, span_gram, times_gram

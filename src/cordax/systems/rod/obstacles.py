@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_direction, require_positive
-from ..._precision import float_field
+from ..._base.checks import require_direction, require_positive
+from ..._base.precision import float_field
 from ...math.safe import safe_norm
 from ...math.smooth import ramp, ramp_integral
 

@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape, require_values
-from ..._fields import part_field
-from ..._precision import float_field
+from ..._base.checks import require, require_positive, require_shape, require_values
+from ..._base.fields import part_field
+from ..._base.precision import float_field
 from ...math.safe import safe_norm
 from ...mechanics import Controller
 from . import energy as elastic

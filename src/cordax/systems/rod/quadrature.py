@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import require
+from ..._base.checks import require
+from ..._jax.materialise import materialise
 from ...math import bsplines
-from ...math.materialise import materialise
 
 
 class Local(NamedTuple):

@@ -13,21 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import is_number, known_values, require, require_positive, require_values
-from ..._fields import count_field, flag_field, part_field
-from ..._precision import as_float_array, float_field
+from ..._base.checks import is_number, known_values, require, require_positive, require_values
+from ..._base.fields import count_field, flag_field, part_field
+from ..._base.precision import as_float_array, float_field
+from ..._jax.materialise import materialise
 from ...math import bsplines
 from ...math.linalg import matvec
-from ...math.materialise import materialise
 from ...mechanics import Scene, State, System
 from . import energy as elastic
 from . import kelvin_voigt, stiffness
-from .ends import End
+from .end_supports import End
 from .layout import Layout, layout
 from .linearisation import RodLinearisation
 from .obstacles import Obstacle
 from .quadrature import Quadrature, Spans, check_rule, quadrature, times_gram
-from .straight import fastest_straight
+from .uniform_modes import fastest_straight
 
 
 class SplineRod(System):

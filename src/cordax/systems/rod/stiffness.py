@@ -6,7 +6,7 @@ is a sum over spans: the stiffness is a chain of 16 x 16 matrices."""
 import jax
 import jax.numpy as jnp
 
-from ...math.materialise import materialise
+from ..._jax.materialise import materialise
 from .energy import Stiffness, cross, dot, skew
 from .kelvin_voigt import Stresses
 from .quadrature import Local, Spans

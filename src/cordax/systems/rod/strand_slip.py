@@ -2,8 +2,8 @@
 
 import jax.numpy as jnp
 
-from ..._checks import require
-from ..._fields import part_field
+from ..._base.checks import require
+from ..._base.fields import part_field
 from ...mechanics import Controller
 from .discrete_rod import DiscreteRod
 from .joints import resisted

@@ -4,7 +4,7 @@ from .axial import AxialRopes
 from .laws import LinearRope, ProgressiveRope, RopeLaw
 from .platform import Platform
 from .robot import RopeRobot
-from .space import SpatialRopeRobot, ropes_for_cables
+from .spatial import SpatialRopeRobot, ropes_for_cables
 from .two_ropes import two_rope_robot
 from .winched import WinchedRopes
 

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require
-from ..._fields import part_field
-from ...math.materialise import materialise
+from ..._base.checks import require
+from ..._base.fields import part_field
+from ..._jax.materialise import materialise
 from ...mechanics import State, System
 from ...mechanics.constraints import ConstraintTerms
-from . import axial_sweep, ends
+from . import axial_elimination, ends
 from .robot import RopeRobot
 
 
@@ -17,7 +17,7 @@ class AxialRopes(System):
     """`ropes` with elongations constant and linear along each rope, by Galerkin's method: what is
     left out are axial waves, and with them the stiffness that forbids explicit steps.
 
-    The same equations as `cordax.reduce.Subspace(ropes, axial_basis(ropes), 0)`, coordinate for
+    The same equations as `cordax.reduction.Subspace(ropes, axial_basis(ropes), 0)`, coordinate for
     coordinate: angles of all segments, platform, then of each rope its mean elongation and half of
     the difference of the last to the first [m]; but accelerations cost O(s)."""
 
@@ -56,7 +56,7 @@ class AxialRopes(System):
     # --- between both machines
     @property
     def _shapes(self) -> Float[Array, "s 2"]:
-        return jnp.asarray(axial_sweep.shapes(self.ropes.count), self.ropes.roots.dtype)
+        return jnp.asarray(axial_elimination.shapes(self.ropes.count), self.ropes.roots.dtype)
 
     def _whole(self, x) -> Float[Array, " n"]:
         ropes, (s, m) = self.ropes, (self.ropes.count, self.ropes.n_ropes)
@@ -123,7 +123,7 @@ class AxialRopes(System):
         ropes, q, v = self.ropes, self._whole(q), self._whole(v)
         seg, x = ropes.motion(q, v)
         x = materialise(x)
-        c, swept = axial_sweep.sweep(seg, x, ropes.elastic_rows(seg, x), ropes.gravity)
+        c, swept = axial_elimination.sweep(seg, x, ropes.elastic_rows(seg, x), ropes.gravity)
         platform = jnp.zeros(0, q.dtype)
         if not ropes.n_constraints:
             pull = ropes.tip(u)
@@ -132,7 +132,7 @@ class AxialRopes(System):
             held = ropes.holding(t, q, v)
             _, platform, pull = ends.close(ropes.roots, x, c, held, stabilisation, push)
             platform = jnp.zeros(0, q.dtype) if platform is None else platform
-        angles, stretch = axial_sweep.substitute(swept, pull)
+        angles, stretch = axial_elimination.substitute(swept, pull)
         a = jnp.concatenate([angles.T.reshape(-1), platform, stretch.T.reshape(-1)])
         return a, pull.T.reshape(-1) if ropes.n_constraints else jnp.zeros(0, q.dtype)
 

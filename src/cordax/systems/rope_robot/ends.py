@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._jax.materialise import materialise
 from ...math.linalg import solve
-from ...math.materialise import materialise
 from ...mechanics.constraints import ConstraintTerms, Stabilisation
 from .forward import AtEnd, Condensed, sym
 from .platform import Platform

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ...math.materialise import materialise
+from ..._jax.materialise import materialise
 from .segments import Field, Motion, Segments, Vectors, dot
 
 

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_one_or_each, require_positive
-from ..._precision import float_field
+from ..._base.checks import require_one_or_each, require_positive
+from ..._base.precision import float_field
 
 
 class RopeLaw(eqx.Module):

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from ..._jax.materialise import materialise
 from ...math.linalg import inverse2, matvec, solve, vecmat
-from ...math.materialise import materialise
 from ...mechanics import Linearisation
 from ...mechanics.linearisation import ComplementSolver
 from ...mechanics.saddle import SaddlePoint
-from . import sweep
+from . import block_elimination
 from .inverse import accelerations, inertia_rows
 from .segments import Layout
 
@@ -65,7 +65,9 @@ class RopeLinearisation(Linearisation):
         tip = self.pull.reshape(-1, 2).T if robot.n_constraints else robot.tip(self.u)
         loads = inertia_rows(seg, x, a, accelerations(seg, x, a), robot.gravity, tip)[1]
         rows = robot.sweep_rows(seg, x, a, loads, h, h2)
-        ropes = sweep.factorise(rows if self.root is None else sweep.with_root(rows, self.root))
+        ropes = block_elimination.factorise(
+            rows if self.root is None else block_elimination.with_root(rows, self.root)
+        )
         if robot.platform is None:
             return ropes, None
         arm, _ = robot.platform.arms(robot.split(self.q)[1][2])
@@ -105,7 +107,7 @@ class RopeLinearisation(Linearisation):
         ropes, platform = materialise(motion.factorise(h, h2))
         own, arms = _of_ends(robot.layout, jacobian)
         seen, seen_arms = (own, arms) if rows is jacobian else _of_ends(robot.layout, rows)
-        moved = materialise(-jax.vmap(lambda b: sweep.substitute(ropes, b))(own))
+        moved = materialise(-jax.vmap(lambda b: block_elimination.substitute(ropes, b))(own))
         pairs = jnp.sum(seen[:, None] * moved[None], axis=(2, 3))
         inverse = materialise(inverse2(pairs))
         left = None
@@ -130,7 +132,9 @@ class BareRopes(Linearisation):
 def _substitute(layout: Layout, factor, r):
     ropes, platform = factor
     b, p = layout.split(r)
-    return layout.join(sweep.substitute(ropes, b), None if platform is None else p / platform)
+    return layout.join(
+        block_elimination.substitute(ropes, b), None if platform is None else p / platform
+    )
 
 
 def _of_ends(layout: Layout, jacobian):
@@ -150,7 +154,7 @@ class Elimination(eqx.Module):
     what their rows see of it, and the matrix (3, 3) left for the platform."""
 
     layout: Layout
-    ropes: sweep.Factor
+    ropes: block_elimination.Factor
     seen: Float[Array, "2 2 s m"]
     arms: Float[Array, "2 p m"]
     seen_arms: Float[Array, "2 p m"]
@@ -160,7 +164,7 @@ class Elimination(eqx.Module):
 
     def __call__(self, b, c):
         ropes, p = self.layout.split(b)
-        free = sweep.substitute(self.ropes, ropes)
+        free = block_elimination.substitute(self.ropes, ropes)
         # pulls: seen y = c - G (free + platform)
         gap = c.reshape(-1, 2).T - jnp.sum(self.seen * free, axis=(1, 2))
         pull = jnp.sum(self.inverse * gap, axis=1)

@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require_axes, require_positive, require_shape
-from ..._precision import float_field
+from ..._base.checks import require_axes, require_positive, require_shape
+from ..._base.precision import float_field
 from ...math.trigonometry import sincos
 from ...mechanics import Bodies
 

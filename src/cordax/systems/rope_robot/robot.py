@@ -9,20 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._checks import known_values, require, require_finite, require_positive, require_shape
-from ..._fields import count_field, part_field
-from ..._precision import as_float_array, float_field
-from ..._programs import kept_filter_jit
-from ...math.materialise import materialise
+from ..._base.checks import known_values, require, require_finite, require_positive, require_shape
+from ..._base.fields import count_field, part_field
+from ..._base.precision import as_float_array, float_field
+from ..._jax.materialise import materialise
+from ..._jax.program_cache import kept_filter_jit
 from ...mechanics import State, System
 from ...mechanics.constraints import ConstraintTerms
-from ...mechanics.motion import Reference, reference_field
-from . import drawing, ends, forward, inverse, sweep
-from .hanging import arcs, below
+from ...mechanics.reference_motion import Reference, reference_field
+from . import block_elimination, drawing, ends, forward, inverse
+from .equilibrium import settled
+from .initial_arcs import arcs, below
 from .laws import LinearRope, RopeLaw
 from .linearisation import RopeLinearisation, RopeSaddlePoint
 from .platform import Platform
-from .rest import settled
 from .segments import Layout, Motion, Segments, motion, segments
 from .summary import summary
 
@@ -185,9 +185,9 @@ class RopeRobot(System):
         """What deformation and its rate take on stretches [N] and angles [N m]."""
         return inverse.elastic_rows(seg, self.rope, x)
 
-    def sweep_rows(self, seg: Segments, x: Motion, a, loads, h, h2) -> sweep.Rows:
+    def sweep_rows(self, seg: Segments, x: Motion, a, loads, h, h2) -> block_elimination.Rows:
         """What segments add to the matrix of implicit steps."""
-        return sweep.rows(seg, self.rope, x, a, loads, h, h2)
+        return block_elimination.rows(seg, self.rope, x, a, loads, h, h2)
 
     @property
     def free_length(self) -> Float[Array, " m"]:

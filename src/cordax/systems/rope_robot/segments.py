@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...math.materialise import materialise
+from ..._jax.materialise import materialise
 from ...math.trigonometry import sincos
 
 Field = Float[Array, "s m"]

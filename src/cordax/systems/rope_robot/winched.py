@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._checks import require, require_positive, require_shape, require_values
-from ..._fields import part_field
-from ..._precision import as_float_array, float_field
+from ..._base.checks import require, require_positive, require_shape, require_values
+from ..._base.fields import part_field
+from ..._base.precision import as_float_array, float_field
 from ...mechanics import State, System
 from ...mechanics.constraints import ConstraintTerms
-from ...mechanics.drives import Drive, Winches
-from .paid_out import PaidOut
+from ...mechanics.parts.drives import Drive, Winches
+from .reeled_rope import PaidOut
 from .robot import RopeRobot
 from .winched_linearisation import WinchedLinearisation, WinchedSaddlePoint
 

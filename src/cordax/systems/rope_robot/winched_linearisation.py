@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._jax.materialise import materialise
 from ...math.linalg import inverse2
-from ...math.materialise import materialise
 from ...mechanics.linearisation import ComplementSolver
 from ...mechanics.saddle import SaddlePoint
 from .linearisation import RopeLinearisation

@@ -1,0 +1,86 @@
+"""Numbers set after a module was made, by `eqx.tree_at` or in a batch: its own checks once more."""
+
+import dataclasses
+import functools
+import weakref
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .checks import hidden_checks, require_finite, require_shape
+from .precision import Number
+
+
+def recheck(*parts) -> Any:
+    """Raise `ValueError` where a number of the modules would be refused by their constructors.
+
+    Returns True, or a traced boolean where JAX's transformations hide numbers: whether those pass.
+    """
+    with hidden_checks() as hidden:
+        for part in parts:
+            _walk(part, hidden, 0)
+    return jnp.all(jnp.stack(hidden)) if hidden else True
+
+
+#: modules that have passed, by their address: they cannot change, and many runs use the same
+_passed: Any = weakref.WeakValueDictionary()
+
+
+def _walk(part, hidden: list, depth: int) -> None:
+    if isinstance(part, (tuple, list)):
+        for x in part:
+            _walk(x, hidden, depth)
+        return
+    if not isinstance(part, eqx.Module) or _passed.get(id(part)) is part:
+        return
+    noted = len(hidden)
+    if depth > 1 and _is_stacked(part):  # what runs, and its machine, are single ones
+        _require_finite(part)
+    else:
+        numbers, others, checks = _contents(type(part))
+        for name, converter in numbers:
+            x = getattr(part, name)
+            if x is not None and converter.checked:
+                if converter.shape is not None:
+                    require_shape(name, x, converter.shape)
+                require_finite(name, x)
+        for name in others:
+            _walk(getattr(part, name, None), hidden, depth + 1)
+        for check in checks:
+            check(part)
+    if len(hidden) == noted:
+        _passed[id(part)] = part
+
+
+def _is_stacked(part) -> bool:
+    """Whether a module stands for many, each of its arrays with one axis more than it was declared
+    with, as machines do with equal parts; its checks are those of a single one."""
+    if isinstance(part, (tuple, list)):
+        return any(map(_is_stacked, part))
+    if not isinstance(part, eqx.Module):
+        return False
+    numbers, others, _ = _contents(type(part))
+    for name, converter in numbers:
+        axes = getattr(getattr(part, name), "ndim", 0)
+        if converter.shape is not None and axes > len(converter.shape):
+            return True
+    return any(_is_stacked(getattr(part, name, None)) for name in others)
+
+
+def _require_finite(part) -> None:
+    for x in jax.tree.leaves(part):
+        if eqx.is_inexact_array(x):
+            require_finite(type(part).__name__, x)
+
+
+@functools.cache
+def _contents(kind: type):
+    """Fields with numbers and their converters, fields that may hold modules, and checks."""
+    fields = [(f.name, f.metadata.get("converter")) for f in dataclasses.fields(kind)]
+    dynamic = [f.name for f in dataclasses.fields(kind) if not f.metadata.get("static", False)]
+    numbers = [(name, c) for name, c in fields if isinstance(c, Number)]
+    others = [name for name in dynamic if name not in dict(numbers)]
+    checks = [vars(k)["__check_init__"] for k in kind.__mro__ if "__check_init__" in vars(k)]
+    return numbers, others, checks

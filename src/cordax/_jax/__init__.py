@@ -1,0 +1,1 @@
+"""All code that depends on internals of JAX or XLA. No other package does."""

@@ -1,0 +1,280 @@
+"""From a recording to parameters."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from .._base.checks import known_values, require, require_number, require_whole
+from ..formulations import Formulation
+from ..integrators import Integrator
+from ..mechanics import System
+from ..parameters.parameter import Parameter, collect
+from ..recordings.recording import Recording
+from ..simulation.experiment import Experiment
+from .fit import Fit
+from .initial_guess import approach
+from .least_squares import levenberg_marquardt
+from .optax_search import FORWARD_LIMIT, first_order
+from .problem import Problem, Trial, noise_levels
+from .step_sensitivity import other_numerics, prediction_change, refined
+from .termination import CONVERGED, MISFIT, MISFIT_LIMIT, Search
+from .time_grid import grid
+from .uncertainty import Uncertainty
+
+
+def identify(
+    system: System | Experiment | Sequence[Experiment],
+    recording: Recording | Sequence[Recording],
+    parameters: Sequence[str | Parameter],
+    *,
+    noise: Any = None,
+    state0: Any = None,
+    control: Any = None,
+    dt: float | None = None,
+    t0: float | None = None,
+    integrator: Integrator | str | None = None,
+    formulation: Formulation | None = None,
+    method: Literal["levenberg-marquardt"] | optax.GradientTransformation = "levenberg-marquardt",
+    starts: int = 1,
+    horizons: int = 1,
+    segments: int = 1,
+    seed: int = 0,
+    max_steps: int = 100,
+    tolerance: float = 1e-8,
+    check_step: bool = True,
+    progress: bool = False,
+) -> Fit:
+    """Find the numbers of a machine with which its simulation matches a recording best.
+
+    **Arguments:**
+
+    - `system`: the machine; its numbers are the start of the search. Or an `Experiment`, with its
+      start, inputs, step, integrator and formulation, which are then not given again. Or a list
+      of experiments, one for each recording, that differ in start and inputs.
+    - `recording`: what was measured, once or, as a list, several times; recordings that differ by
+      numbers alone are simulated as one batch. Between steps the simulation is interpolated, so
+      that any sampling will do; sensors with clocks of their own: `Recording.join`.
+    - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s. With several
+      recordings numbers of the start, and those with `Parameter(each=True)`, have a value for each.
+    - `noise`: standard deviation of the recorded values, one number or numbers by name (also one
+      for each sample), in their units, or a list of these for several recordings. It weighs
+      quantities of different units and precision against each other; only ratios matter for the
+      estimates and their covariance, unless there are priors. Residuals far above it are no success
+      (see `Fit.reason`). None: all alike, and not known.
+    - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
+      stretch that depends on its stiffness); the machine's default state if not given.
+    - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
+    - `dt`: step [s]; by default the largest up to `system.default_dt` that divides the (median)
+      sampling interval. `t0` [s]: when the run starts; by default at the first recorded instant.
+    - `integrator`: Rosenbrock2 unless told otherwise: stable at any stiffness the search may try,
+      and of order 2. The numerical damping of a first-order method would be mistaken for the
+      machine's.
+    - `method`: "levenberg-marquardt", with Jacobians by forward mode, or any optax optimiser, such
+      as `optax.adam(0.05)`, acting on the search coordinates (logarithms for positive numbers).
+    - `starts`: so many other starts, spread evenly (a Latin hypercube by `seed`) within bounds, or
+      by a factor of ten (log) and by their size (linear) around where they are, are simulated in
+      one batch; the search begins at the best.
+    - `horizons`: fit a short piece from the beginning first, then twice as much, ... and in the
+      last of so many searches everything: for long motions and bad starts.
+    - `segments`: cut recordings into so many pieces that start from states of their own, and close
+      the gaps between them step by step (multiple shooting), before the whole is fitted: for long,
+      unstable or chaotic motions. For machines without constraints.
+    - `max_steps`, `tolerance`: at most so many iterations; stop when parameters, relatively, and
+      misfit change by less.
+    - `check_step`: repeat the run at the optimum with half the step and see how far this would move
+      the estimates (`Fit.step_shift`); where residuals are not noise also with the machine's
+      default method at the sampling interval and with recorded inputs read differently, to see
+      whether that is their size (`Fit.numerics`).
+    - `progress`: print a line for each iteration.
+
+    Warns if the search did not converge, if parameters cannot be told apart, if the time step
+    biases the estimates by more than half a standard error, or if residuals are not noise: smooth
+    residuals are errors of the model, and intervals are then widened by their correlation.
+
+    Composes with `jax.jit` and `jax.vmap` over numbers of the machine and recorded values: in a
+    batch no warnings are given; look at `code`, `singular_values` and `step_shift`.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    import numpy as np
+    from cordax.systems import Pendulum
+
+    truth = cordax.simulate(Pendulum(length=0.8), dt=0.01, duration=1.0)
+    noise = 1e-3 * np.random.default_rng(0).normal(size=101)  # rad
+    recording = cordax.Recording(truth.t, {"angle": truth["angle"] + noise})
+    fit = cordax.identify(Pendulum(length=1.0), recording, ["length"])
+    print(fit.summary())  # 0.8 m
+    ```
+    """
+    recordings = [recording] if isinstance(recording, Recording) else recording
+    given = isinstance(recordings, Sequence) and len(recordings) > 0
+    given = given and all(isinstance(r, Recording) for r in recordings)
+    require(given, "recording", type(recording).__name__, "a Recording, or a list of them")
+    counts = {"starts": starts, "horizons": horizons, "segments": segments, "max_steps": max_steps}
+    for name, count in counts.items():
+        require_whole(name, count, 1)
+    require_number("tolerance", tolerance)
+    if t0 is not None:
+        require_number("t0", t0, positive=False)
+    require(isinstance(check_step, bool), "check_step", check_step, "True or False")
+    lm = isinstance(method, str) and method == "levenberg-marquardt"
+    require(
+        lm or isinstance(method, optax.GradientTransformation),
+        "method",
+        method,
+        "'levenberg-marquardt' or an optax optimiser",
+    )
+    settings = {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0}
+    experiments = _experiments(system, settings, formulation, len(recordings))
+    experiments = [_with_start(e, parameters) for e in experiments]
+    times = [_begin(system, e, t0) for e in experiments]
+    problem = problem_of(experiments, recordings, parameters, noise=noise, times=times, lm=lm)
+    options = {"max_steps": max_steps, "tolerance": tolerance, "progress": progress}
+    y0 = approach(problem, starts, horizons, segments, seed, options)
+    if horizons > 1:  # the program that has fitted parts fits the whole
+        problem = dataclasses.replace(problem, horizon=jnp.asarray(1.0))
+    fit = _solve(problem, y0, None if lm else method, **options)
+    if check_step:
+        change, shift = _step_shift(refined(problem), problem, fit)
+        fit = eqx.tree_at(lambda f: f.step_shift, fit, shift)
+    if known_values(fit.values) is not None and known_values(fit.step_shift) is not None:
+        if check_step and fit.coloured():
+            found = {"half the time step": change} | other_numerics(problem, fit)
+            fit = eqx.tree_at(lambda f: f.numerics, fit, found, is_leaf=_is_empty)
+        fit.warn()
+    return fit
+
+
+_is_empty = lambda x: isinstance(x, dict) and not x
+
+
+def problem_of(
+    experiments, recordings, parameters, *, noise=None, times=None, lm: bool = True
+) -> Problem:
+    """What is to be solved: experiments that have an integrator, one for each recording, which
+    begin at `times` [s]; by default those of the experiments."""
+    found = collect(parameters, experiments)
+    require(
+        noise is not None or not any(found.priors),
+        "noise",
+        noise,
+        "the standard deviation of the recorded values: without it nobody knows what priors weigh",
+    )
+    forward = lm or found.size <= FORWARD_LIMIT
+    whole = any(e.integrator is not None and e.integrator.whole_runs for e in experiments)
+    times = [e.t0 for e in experiments] if times is None else times
+    trials = [
+        Trial(e, r, grid(r.t, e.dt, begin, e.system.default_dt), levels)
+        for e, r, begin, levels in zip(
+            experiments, recordings, times, _noises(noise, recordings), strict=True
+        )
+    ]
+    # a method with its own time loop has a mode for forward derivatives; ours needs none
+    adjoint = "forward" if whole and forward else "scan" if forward else "checkpointed"
+    problem = Problem(tuple(trials), found, noise is not None, adjoint)
+    problem.check()
+    return problem
+
+
+def _experiments(system, settings: dict[str, Any], formulation, count: int) -> list[Experiment]:
+    """Of a machine and settings, or those given, with integrators that suit a search."""
+    given = {name: x for name, x in settings.items() if x is not None}
+    if isinstance(system, System):
+        given.pop("t0", None)
+        given = {"integrator": "rosenbrock_2", **given}
+        return [Experiment(system, formulation=formulation, **given)] * count
+    given |= {} if formulation is None else {"formulation": formulation}
+    require(not given, ", ".join(given), "a value", "nothing: the experiment has them")
+    several = [system] * count if isinstance(system, Experiment) else system
+    expected = "a System, an Experiment or a list of Experiments"
+    listed = isinstance(several, Sequence) and all(isinstance(e, Experiment) for e in several)
+    require(listed, "system", system, expected)
+    said = f"{len(several)} experiments", f"one for each of the {count} recordings"
+    require(len(several) == count, "system", *said)
+    return [e if e.integrator else e.replace(integrator="rosenbrock_2") for e in several]
+
+
+def _begin(system, experiment: Experiment, t0: float | None) -> float | None:
+    return t0 if isinstance(system, System) else experiment.t0
+
+
+def _with_start(experiment: Experiment, parameters) -> Experiment:
+    """The machine's own start becomes numbers where some of them are to be fitted."""
+    given = parameters if isinstance(parameters, (list, tuple)) else ()  # `collect` refuses others
+    names = [getattr(p, "name", p) for p in given]
+    wanted = any(isinstance(n, str) and n.startswith("state0") for n in names)
+    return (
+        experiment.replace(state0=experiment.start)
+        if wanted and experiment.state0 is None
+        else experiment
+    )
+
+
+def _noises(noise, recordings: Sequence[Recording]) -> list[dict[str, Any]]:
+    several = list(noise) if isinstance(noise, (list, tuple)) else [noise] * len(recordings)
+    said = f"{len(several)} entries", f"one for each of the {len(recordings)} recordings"
+    require(len(several) == len(recordings), "noise", *said)
+    recorded = {name for r in recordings for name in r.names}
+    for one in several:
+        unknown = sorted(set(one) - recorded) if isinstance(one, dict) else []
+        known = ", ".join(sorted(recorded))
+        require(not unknown, "noise", ", ".join(unknown), f"exactly {known}")
+    return [noise_levels(one, r) for one, r in zip(several, recordings, strict=True)]
+
+
+@eqx.filter_jit
+def _solve(problem: Problem, y0, optimiser, **options) -> Fit:
+    if optimiser is None:
+        search = levenberg_marquardt(problem, y0, **options)
+    else:
+        search = first_order(problem, y0, optimiser=optimiser, **options)
+    return _fit(problem, search)
+
+
+@eqx.filter_jit
+def _step_shift(refined: Problem, problem: Problem, fit: Fit):
+    """How much the simulation at the optimum changes when it becomes the refined one, over the
+    residuals, and how far, to first order, this moves the estimates."""
+    change = prediction_change(refined, problem, fit)
+    shift = -fit.about.inverse @ (fit.about.jacobian.T @ change)
+    least = jnp.finfo(change.dtype).tiny
+    share = jnp.sqrt(jnp.sum(change**2) / jnp.maximum(fit.cost, least))
+    return share, jax.jacfwd(fit.parameters.values)(fit.y) @ shift
+
+
+def _fit(problem: Problem, search: Search) -> Fit:
+    parameters, y = problem.parameters, search.y
+    cost = jnp.sum(search.residuals**2)
+    freedom = problem.count() - parameters.size
+    variance = cost / jnp.maximum(freedom, 1)
+    about = Uncertainty(search.jacobian, search.residuals, variance, problem)
+    far = problem.noise_given & (variance > MISFIT_LIMIT**2)
+    slope = jax.jacfwd(parameters.values)(y)  # dp/dy: natural units
+    return Fit(
+        names=parameters.names,
+        values=parameters.values(y),
+        start=parameters.values(jnp.zeros_like(y)),
+        covariance=slope @ about.covariance @ slope.T,
+        differences=problem.differences(y, search.trajectories),
+        trajectories=search.trajectories,
+        experiments=problem.experiments(y),
+        cost=cost,
+        noise_scale=jnp.sqrt(variance),
+        freedom=freedom,
+        iterations=search.iterations,
+        code=jnp.where(far & (search.code == CONVERGED), MISFIT, search.code),
+        step_shift=jnp.full_like(y, jnp.nan),
+        numerics={},
+        y=y,
+        problem=problem,
+        about=about,
+    )

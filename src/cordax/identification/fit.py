@@ -1,0 +1,396 @@
+"""What a fit found, and how far it can be trusted."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from .._base.checks import require, require_known, require_whole
+from ..mechanics import System
+from ..parameters.parameter import ParameterSet
+from ..recordings.recording import Recording, observe
+from ..simulation._simulate import simulate
+from ..simulation.experiment import Experiment
+from ..simulation.trajectory import Trajectory
+from . import fit_file
+from .intervals import bootstrap, profile_ends
+from .measurement_advice import what_would_tell
+from .messages import outliers, sentences, step_matters, towards_zero
+from .problem import Problem, Trial
+from .termination import CONVERGED, SENTENCES, START_FAILED
+from .uncertainty import Uncertainty
+
+
+class Fit(eqx.Module):
+    """The result of `identify`. In a batch, every array has a leading axis.
+
+    `values` and `start`, shape (p,), in the order of `names`; `covariance` (p, p) in natural units;
+    `differences` recorded minus simulated by name, NaN in gaps, `trajectories` and `experiments` at
+    the optimum, one for each recording (of a single one: `residuals`, `trajectory`, `experiment`);
+    `trials` recordings, noise and instants as given; `cost` the sum of squared residuals over
+    noise; `noise_scale` the estimated standard deviation of the residuals in
+    units of the given noise (about 1 if that was right; the noise itself if none was given);
+    `freedom` recorded numbers less parameters; `iterations`, `code` (see `reason`). `step_shift`,
+    shape (p,): how far, to first order, the estimates would move with half the time step; NaN if it
+    was not examined. `numerics`: by what is done otherwise, how much the simulation would change,
+    as a share of the residuals; only where these are not noise. `y`, `problem` and `about`: the
+    search coordinates, what was asked and what is known of them.
+
+    Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times
+    the residual variance. Where residuals of neighbouring samples are correlated they are widened
+    accordingly (`about.colour`). They know nothing of errors of the model that look like a change
+    of the parameters: `reach_of_errors` says how far such errors could reach.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    values: Float[Array, " p"]
+    start: Float[Array, " p"]
+    covariance: Float[Array, "p p"]
+    differences: tuple[dict[str, Float[Array, "k ..."]], ...]
+    trajectories: tuple[Trajectory, ...]
+    experiments: tuple[Experiment, ...]
+    cost: Float[Array, ""]
+    noise_scale: Float[Array, ""]
+    freedom: Int[Array, ""]
+    iterations: Int[Array, ""]
+    code: Int[Array, ""]
+    step_shift: Float[Array, " p"]
+    numerics: dict[str, Float[Array, ""]]
+    y: Float[Array, " p"]
+    problem: Problem
+    about: Uncertainty
+
+    @property
+    def parameters(self) -> ParameterSet:
+        return self.problem.parameters
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return self.problem.trials
+
+    @property
+    def system(self) -> System:
+        """The machine with the fitted numbers (that of the first recording)."""
+        return self.experiments[0].system
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment with the fitted numbers."""
+        return self._only("experiment", "experiments", self.experiments)
+
+    @property
+    def recording(self) -> Recording:
+        """As given."""
+        return self._only("recording", "trials", self.trials).recording
+
+    @property
+    def noise(self) -> dict[str, Float[Array, "..."]]:
+        """As given, by name."""
+        return self._only("noise", "trials", self.trials).noise
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The simulation with the fitted numbers."""
+        return self._only("trajectory", "trajectories", self.trajectories)
+
+    @property
+    def residuals(self) -> dict[str, Float[Array, "k ..."]]:
+        """Recorded minus simulated, by name, NaN in gaps."""
+        return self._only("residuals", "differences", self.differences)
+
+    def _only(self, name: str, plural: str, things: tuple):
+        given = f"a fit of {len(things)} recordings"
+        require(len(things) == 1, name, given, f"one recording; see `{plural}`")
+        return things[0]
+
+    @property
+    def estimates(self) -> dict[str, Array]:
+        """Fitted values by name."""
+        return {name: self.values[..., i] for i, name in enumerate(self.names)}
+
+    def __getitem__(self, name: str) -> Array:
+        require_known("parameter", name, self.names)
+        return self.values[..., self.names.index(name)]
+
+    @property
+    def standard_errors(self) -> Float[Array, " p"]:
+        """Standard deviations of the estimates, in natural units, shape (p,)."""
+        return jnp.sqrt(jnp.diagonal(self.covariance, axis1=-2, axis2=-1))
+
+    @property
+    def independent_errors(self) -> Float[Array, " p"]:
+        """Standard deviations the estimates would have if errors of neighbouring samples were
+        independent, in natural units, shape (p,)."""
+        slope = jnp.sqrt(
+            jnp.diagonal(self.about.independent, axis1=-2, axis2=-1)
+            / jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1)
+        )
+        return slope * self.standard_errors
+
+    @property
+    def reach_of_errors(self) -> Float[Array, " p"]:
+        """How far, in search coordinates (1: by a factor e, or by 100 %), an error of the model as
+        large as the residuals could move each estimate, shape (p,). Small where the motion shows
+        the parameter well."""
+        inverse = jnp.diagonal(self.about.inverse, axis1=-2, axis2=-1)
+        return jnp.sqrt(self.cost[..., None] * inverse)
+
+    def exact(self) -> bool:
+        """Whether the recording is met to round-off."""
+        sizes = [
+            np.nansum((np.asarray(x) / np.asarray(trial.noise[name])) ** 2)
+            for trial in self.trials
+            for name, x in trial.recording.values.items()
+        ]
+        return float(jnp.sqrt(self.cost)) <= 1e-9 * np.sqrt(float(np.sum(sizes)))
+
+    def coloured(self) -> bool:
+        """Whether the residuals are not noise: correlated, and larger than rounding."""
+        return not bool(self.about.colour.white) and not self.exact()
+
+    @property
+    def correlation(self) -> Float[Array, "p p"]:
+        """Correlations of the estimates."""
+        e = self.standard_errors
+        return self.covariance / (e[..., :, None] * e[..., None, :])
+
+    def interval(
+        self,
+        level: float = 0.95,
+        method: Literal["linear", "profile", "bootstrap"] = "linear",
+        *,
+        draws: int = 200,
+        seed: int = 0,
+    ) -> Float[Array, "p 2"]:
+        """Confidence intervals in natural units, shape (p, 2).
+
+        "linear": by Student's t in the search coordinates: those of a logarithm stay positive.
+        "profile": as far as a number can go while the others make up for it (infinite where nothing
+        holds it within four times the linear reach). "bootstrap": how far estimates scatter over
+        `draws` fits of residuals dealt anew by `seed`. The last two repeat fits, in batches."""
+        require(0.0 < level < 1.0, "level", level, "a probability between 0 and 1")
+        require_known("method", method, ("linear", "profile", "bootstrap"))
+        values = lambda parameters, y: parameters.values(y)
+        for _ in range(self.y.ndim - 1):
+            values = jax.vmap(values)
+        if method == "linear":
+            error = jnp.sqrt(jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1))
+            reach = jnp.asarray(self._quantile(level))[..., None] * error
+            ends = [values(self.parameters, self.y + sign * reach) for sign in (-1.0, 1.0)]
+            return jnp.stack(ends, axis=-1)
+        require(self.y.ndim == 1, "interval", "a batch of fits", "one fit for this method")
+        if method == "profile":
+            ends = self.y[:, None] + profile_ends(self, float(self._quantile(level)))
+        else:
+            require_whole("draws", draws, 2)
+            tails = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
+            ends = np.quantile(bootstrap(self, draws, seed), tails, axis=0).T
+        return jax.vmap(self.parameters.values, in_axes=1, out_axes=1)(jnp.asarray(ends))
+
+    def _quantile(self, level: float):
+        """Of Student's distribution."""
+        from scipy.stats import t as student
+
+        found, p = self.about.colour, self.y.shape[-1]
+        few = np.floor(np.asarray(found.independent)) - p  # correlated errors count for few
+        freedom = np.where(np.asarray(found.white), np.asarray(self.freedom), few)
+        return student.ppf(0.5 + 0.5 * level, np.maximum(freedom, 1))
+
+    def predict(
+        self,
+        experiment: Experiment | None = None,
+        names: Sequence[str] | None = None,
+        *,
+        level: float = 0.95,
+        recording: int = 0,
+    ) -> tuple[Trajectory, dict[str, Float[Array, "2 k ..."]]]:
+        """Simulate with the fitted numbers, and how far the simulation may be off because these
+        are uncertain: a trajectory, and by name the lower and upper ends of bands, shape (2, k,
+        ...), linearised.
+
+        - `experiment`: what to simulate, such as the same machine with other inputs; that of the
+          recording by default. The fitted numbers are put into it; its start stays as it is.
+        - `names`: which quantities; those that were recorded by default.
+        - `recording`: whose own numbers are taken, where there are several."""
+        require(self.y.ndim == 1, "predict", "a batch of fits", "one fit")
+        trial, own = self.trials[recording], experiment is None
+        if experiment is None:
+            grid = trial.grid
+            experiment = trial.experiment.replace(
+                dt=grid.dt, duration=grid.steps * grid.dt, t0=grid.t0, save_every=grid.save_every
+            )
+        names = trial.recording.names if names is None else tuple(names)
+        run, slopes = _predicted(self.parameters, experiment, self.y, names, recording, own)
+        quantile, bands = float(self._quantile(level)), {}
+        for name in names:
+            middle, J = observe(run, name), slopes[name]
+            spread = jnp.sqrt(jnp.einsum("...i,ij,...j->...", J, self.about.covariance, J))
+            bands[name] = jnp.stack([middle - quantile * spread, middle + quantile * spread])
+        return run, bands
+
+    def plot(self, recording: int = 0):
+        """A figure of what was recorded and the fitted simulation: `plot.plot_fit`."""
+        from ..plot import plot_fit
+
+        return plot_fit(self, recording)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fit to `path` (NumPy `.npz`, added if missing); returns the path. The file
+        appears complete or not at all. Functions, such as a start that depends on the machine, do
+        not go with it: give the experiments again when loading."""
+        require(self.y.ndim == 1, "save", "a batch of fits", "one fit")
+        return fit_file.write(path, self, _NUMBERS)
+
+    @staticmethod
+    def load(
+        path: str | Path, experiment: Experiment | Sequence[Experiment] | None = None
+    ) -> "Fit":
+        """Read what `save` wrote. `experiment`: as given to `identify`, or a list of them, where
+        the file could not hold them. Nothing in the file is executed."""
+        several = [experiment] if isinstance(experiment, Experiment) else experiment
+        return Fit(**fit_file.read(path, several))
+
+    @property
+    def succeeded(self):
+        """Whether the search converged, and not to residuals far above the given noise."""
+        return self.code == CONVERGED
+
+    @property
+    def reason(self) -> str:
+        """Why the search stopped, as a sentence."""
+        require(self.code.ndim == 0, "reason", "a batch of fits", "one fit; see `code` for a batch")
+        return SENTENCES[int(self.code)]
+
+    def unidentifiable(self) -> list[str]:
+        """Combinations of parameters the recording says nothing about, as sentences; empty if the
+        Jacobian has full rank."""
+        require(self.code.ndim == 0, "unidentifiable", "a batch of fits", "one fit")
+        if int(self.code) == START_FAILED:  # then there is no Jacobian
+            return []
+        kinds, stuck = self.parameters.number_kinds, self.at_bounds()
+        sentences = []
+        for direction in self.about.lost_directions():
+            parts = [
+                f"{share:+.3f} {_COORDINATE[kind]}({name})"
+                for share, kind, name in zip(direction, kinds, self.names, strict=True)
+                if abs(share) > 1e-3
+            ]
+            if all(name in stuck for name, s in zip(self.names, direction, strict=True) if s):
+                continue
+            sentences.append(
+                f"the recording does not determine {' '.join(parts)}: moving the parameters "
+                "together by these amounts leaves what was recorded unchanged; "
+                + what_would_tell(self, direction)
+            )
+        return sentences
+
+    def residual_summary(self) -> str:
+        """A table of the residuals of each channel: how many, their mean and standard deviation
+        over noise, the correlation of neighbouring samples (with independent errors it is within
+        2/sqrt(n)), and over how many samples they agree."""
+        lines = [
+            f"{'channel':<24} {'samples':>8} {'mean':>9} {'deviation':>9} {'neighbours':>10} "
+            f"{'agree over':>10}"
+        ]
+        colour, used = self.about.colour, 0
+        for i, (trial, differences) in enumerate(zip(self.trials, self.differences, strict=True)):
+            r = np.asarray(trial.by_channel(trial.weighed(differences)))
+            for c, (name, seen) in enumerate(
+                zip(trial.channels, np.asarray(trial.seen).T, strict=True)
+            ):
+                x = r[seen, c]
+                place = f"{name}@{i}" if len(self.trials) > 1 else name
+                lines.append(
+                    f"{place:<24} {x.size:>8} {np.mean(x):>9.3g} {np.std(x):>9.3g} "
+                    f"{float(colour.neighbours[used + c]):>10.3f} "
+                    f"{float(colour.samples[used + c]):>10.3g}"
+                )
+            used += len(trial.channels)
+        white = "independent" if bool(colour.white) else "not independent"
+        return "\n".join([*lines, f"the residuals are {white} of each other"])
+
+    def at_bounds(self) -> list[str]:
+        """Names of parameters that ended at one of their bounds."""
+        bounds = self.parameters.number_bounds
+        pairs = zip(self.names, np.asarray(self.values), bounds, strict=True)
+        return [
+            name
+            for name, value, ends in pairs
+            if ends and min(value - ends[0], ends[1] - value) < 1e-6 * (ends[1] - ends[0])
+        ]
+
+    def summary(self) -> str:
+        """A table of estimates and what to know about them."""
+        interval, errors = np.asarray(self.interval()), np.asarray(self.standard_errors)
+        units = self.parameters.units
+        named = [f"{n} [{u}]" if u else n for n, u in zip(self.names, units, strict=True)]
+        width = max(len(n) for n in (*named, "parameter"))
+        lines = [
+            f"{type(self.system).__name__}: {int(self.freedom) + len(self.names)} recorded "
+            f"numbers{self._of_several}, {int(self.iterations)} iterations. {self.reason}",
+            f"{'parameter':<{width}}  {'start':>12}  {'estimate':>12}  {'std. error':>10}  "
+            "95 % interval",
+        ]
+        for i, name in enumerate(named):
+            lines.append(
+                f"{name:<{width}}  {float(self.start[i]):>12.6g}  {float(self.values[i]):>12.6g}  "
+                f"{errors[i]:>10.3g}  {interval[i, 0]:.6g} to {interval[i, 1]:.6g}"
+            )
+        lines.append(
+            f"standard deviation of the residuals, over noise: {float(self.noise_scale):.4g}"
+        )
+        if bool(jnp.all(jnp.isfinite(self.step_shift))) and not self.exact():
+            shifts = np.asarray(self.step_shift) / np.asarray(self.independent_errors)
+            worst = int(np.argmax(np.abs(shifts)))
+            lines.append(
+                f"halving the time step would move {self.names[worst]} by {abs(shifts[worst]):.2g} "
+                "standard errors (the largest of all)"
+            )
+        lines += [f"warning: {sentence}" for sentence in self.unidentifiable()]
+        lines += [
+            f"warning: {sentence}"
+            for told in (outliers, towards_zero, sentences, step_matters)
+            for sentence in told(self)
+        ]
+        lines += [f"warning: {name} ended at its bound" for name in self.at_bounds()]
+        return "\n".join(lines)
+
+    @property
+    def _of_several(self) -> str:
+        return f" of {len(self.trials)} recordings" if len(self.trials) > 1 else ""
+
+    def warn(self) -> None:
+        """Warn of a search that did not converge, of what cannot be identified, of residuals that
+        are not noise, and of a time step that biases the estimates."""
+        complaints = [] if bool(self.succeeded) else [self.reason]
+        complaints += self.unidentifiable() + outliers(self) + towards_zero(self) + sentences(self)
+        complaints += [f"{name} ended at its bound, {self[name]:g}" for name in self.at_bounds()]
+        complaints += step_matters(self)
+        for complaint in complaints:
+            warnings.warn(f"identify: {complaint}", stacklevel=3)
+
+
+@eqx.filter_jit
+def _predicted(parameters: ParameterSet, experiment: Experiment, y, names, recording, own):
+    def look(y):
+        run = simulate(parameters.insert(experiment, y, recording, start=own), throw=False)
+        return {name: observe(run, name) for name in names}, run
+
+    slopes, run = jax.jacfwd(look, has_aux=True)(y)
+    return run, slopes
+
+
+#: fields that hold numbers, as they go to a file
+_NUMBERS = (
+    "values", "start", "covariance", "cost", "noise_scale", "freedom", "iterations", "code",
+    "step_shift", "y",
+)  # fmt: skip
+
+#: how the search coordinate of each kind of parameter is called in sentences
+_COORDINATE = {"log": "log", "linear": "relative", "bounded": "logit"}

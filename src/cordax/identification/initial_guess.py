@@ -1,0 +1,78 @@
+"""Where a search over the whole begins: the best of many starts, what short pieces say, and what
+segments say."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..parameters.parameter import ParameterSet
+from .least_squares import levenberg_marquardt
+from .problem import Problem
+from .shooting import MISSES, Shooting, shooting
+from .termination import START_FAILED
+
+#: simulations of one batch
+AT_ONCE = 32
+#: how far starts spread, in search coordinates of the kinds "log" (a factor of ten) and "linear"
+SPREAD = {"log": float(np.log(10.0)), "linear": 1.0}
+
+
+def approach(problem: Problem, starts: int, horizons: int, segments: int, seed: int, options):
+    """Search coordinates to begin with, shape (p,)."""
+    y = problem.parameters.origin
+    first = 0.5 ** (horizons - 1)
+    if starts > 1:
+        part = _up_to(problem, first) if horizons > 1 else problem
+        y = _best_start(part, jnp.asarray(spread(problem.parameters, starts, seed)))
+    for i in range(horizons - 1):
+        y = _searched(_up_to(problem, first * 2**i), y, **options)
+    if segments > 1:
+        y = _shot(shooting(problem, y, segments), y, options)
+    return y
+
+
+def _up_to(problem: Problem, horizon: float) -> Problem:
+    return dataclasses.replace(problem, horizon=jnp.asarray(horizon))
+
+
+@eqx.filter_jit
+def _searched(problem: Problem | Shooting, y, **options):
+    found = levenberg_marquardt(problem, y, **options)
+    return jnp.where(found.code == START_FAILED, y, found.y)
+
+
+def _shot(problem: Shooting, y, options):
+    z = jnp.concatenate([y, problem.origin[y.size :]])
+    for miss in MISSES:
+        closer = dataclasses.replace(problem, weight=jnp.asarray(1.0 / miss))
+        z = _searched(closer, z, **options)
+    return z[: y.size]
+
+
+def spread(parameters: ParameterSet, count: int, seed: int) -> np.ndarray:
+    """The start, and `count` others, shape (count + 1, p)."""
+    from scipy.stats import qmc
+
+    share = qmc.LatinHypercube(parameters.size, rng=np.random.default_rng(seed)).random(count)
+    ys = np.zeros((count + 1, parameters.size))
+    numbers = zip(parameters.number_kinds, parameters.number_bounds, strict=True)
+    starts = np.asarray(parameters.values(parameters.origin))
+    for i, (kind, ends) in enumerate(numbers):
+        if ends is not None:
+            logit = lambda x: np.log(x / (1.0 - x))
+            ys[1:, i] = logit(share[:, i]) - logit((starts[i] - ends[0]) / (ends[1] - ends[0]))
+        else:
+            ys[1:, i] = SPREAD[kind] * (2.0 * share[:, i] - 1.0)
+    return ys
+
+
+@eqx.filter_jit
+def _best_start(problem: Problem, ys):
+    def cost(y):
+        return jnp.sum(problem.residuals(y)[0] ** 2)
+
+    costs = jax.lax.map(cost, ys, batch_size=AT_ONCE)
+    return ys[jnp.argmin(jnp.where(jnp.isfinite(costs), costs, jnp.inf))]

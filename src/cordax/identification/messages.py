@@ -1,0 +1,181 @@
+"""What residuals that are not noise mean for the estimates, in words."""
+
+import numpy as np
+
+from .termination import CONVERGED, MISFIT
+
+#: how far errors of the model may reach (1: 100 %) before a motion counts as not showing a number
+HARDLY_SHOWN = 0.3
+#: changes of the simulation, over the residuals, above which numerics may explain these
+NUMERICS_MATTER = 0.3
+
+#: standard errors by which half the time step may move an estimate
+STEP_MATTERS = 0.5
+#: residuals so many times their spread are no noise: one in 10^9 of a normal distribution
+FAR = 6.0
+#: and residuals below this share of what was recorded are none
+ROUNDING = 1e-6
+#: how many numbers one sentence names
+NAMED = 12
+#: a number this much smaller than its start, and not known within a factor of e, has vanished
+VANISHED = 0.1
+
+
+def sentences(fit) -> list[str]:
+    """None where residuals are noise, or those of a search that did not come to an end."""
+    if int(fit.code) not in (CONVERGED, MISFIT) or not fit.coloured():
+        return []
+    return [_not_noise(fit), *_hardly_shown(fit), *_numerics(fit)]
+
+
+def outliers(fit) -> list[str]:
+    """Of samples that stand alone, far from the others: nothing that moves does that."""
+    found = []
+    for i, (trial, residuals) in enumerate(zip(fit.trials, fit.differences, strict=True)):
+        where = f" in recording {i}" if len(fit.trials) > 1 else ""
+        t = np.asarray(trial.recording.t)
+        for name, residual in residuals.items():
+            for x, recorded in zip(
+                _columns(residual), _columns(trial.recording.values[name]), strict=True
+            ):
+                away = _away(x, recorded)
+                beside = np.maximum(np.r_[0.0, away[:-1]], np.r_[away[1:], 0.0])
+                at = np.flatnonzero((away > FAR) & (beside < 0.5 * away))
+                if len(at):
+                    when = ", ".join(f"{t[k]:.4g}" for k in at[:NAMED])
+                    more = f" and {len(at) - NAMED} more" if len(at) > NAMED else ""
+                    times = f"up to {np.max(away[at]):.2g} times"
+                    found.append(f"{name}{where} at {when} s{more} ({times})")
+    if not found:
+        return []
+    return [
+        f"single samples lie far from the others, {'; '.join(found)} the spread of residuals. They "
+        "pull the estimates, and intervals do not know it: if they are errors of a sensor make "
+        "them NaN and fit again"
+    ]
+
+
+def step_matters(fit) -> list[str]:
+    """Of numbers that another time step would move; not where a recording is met to round-off."""
+    if fit.exact():
+        return []
+    shift, errors = np.asarray(fit.step_shift), np.asarray(fit.independent_errors)
+    return [
+        f"{name} depends on the time step: half of it would move the estimate by "
+        f"{abs(moved) / error:.2g} standard errors; choose a smaller dt or an integrator of higher "
+        "order"
+        for name, moved, error in zip(fit.names, shift, errors, strict=True)
+        if np.isfinite(moved) and abs(moved) > STEP_MATTERS * error
+    ]
+
+
+def _columns(x) -> np.ndarray:
+    x = np.asarray(x)
+    return x.reshape(len(x), -1).T
+
+
+def _away(x, recorded) -> np.ndarray:
+    """Residuals of one channel in units of their spread, which a few outliers do not change; zero
+    where nothing was recorded."""
+    seen = np.isfinite(x)
+    away = np.zeros_like(x)
+    if np.any(seen):
+        away[seen] = np.abs(x[seen] - np.median(x[seen]))
+        spread = max(1.4826 * np.median(away[seen]), ROUNDING * np.std(recorded[seen]))
+        away = away / spread if spread > 0 else np.zeros_like(x)
+    return away
+
+
+def towards_zero(fit) -> list[str]:
+    """Of positive numbers that a search makes ever smaller, and never none."""
+    errors = np.sqrt(np.diag(np.asarray(fit.about.covariance)))
+    numbers = zip(fit.names, fit.parameters.number_kinds, fit.values, fit.start, strict=True)
+    return [
+        f"{name} went towards zero, {float(value):.2g} from {float(start):.2g}: the recording does "
+        "not tell it from none. Set it to zero and leave it out, or give it bounds"
+        for i, (name, kind, value, start) in enumerate(numbers)
+        if kind == "log" and value < VANISHED * start and errors[i] > 1.0
+    ]
+
+
+def _not_noise(fit) -> str:
+    found = fit.about.colour
+    worst = int(np.argmax(np.asarray(found.samples)))
+    name, time = _channel(fit, worst)
+    time *= float(found.samples[worst])
+    grown = np.diag(np.asarray(fit.about.covariance)) / np.diag(np.asarray(fit.about.independent))
+    wider = float(np.sqrt(np.max(grown)))
+    return (
+        f"the residuals are not noise: those of {name} agree over about {time:.2g} s (neighbouring "
+        f"samples correlate by {float(found.neighbours[worst]):.4f}), so the simulation differs "
+        "from the recording by more than errors of measurement. Intervals are widened, by "
+        f"up to {wider:.2g} times; they do not cover an error of the model that looks like a "
+        "change of the parameters. Plot the fit; check machine, start, inputs, integrator and step"
+    )
+
+
+def _channel(fit, number: int) -> tuple[str, float]:
+    """The name of a column of all residuals, and the time between its samples [s]."""
+    for i, trial in enumerate(fit.trials):
+        names = trial.channels
+        if number < len(names):
+            t = np.asarray(trial.recording.t)[np.asarray(trial.seen)[:, number]]
+            interval = (t[-1] - t[0]) / max(len(t) - 1, 1) if t.size else np.nan
+            where = f" in recording {i}" if len(fit.trials) > 1 else ""
+            return names[number] + where, float(interval)
+        number -= len(names)
+    raise IndexError(number)
+
+
+def _hardly_shown(fit) -> list[str]:
+    reach = np.asarray(fit.reach_of_errors)
+    scatter, errors = _scatter(fit), np.asarray(fit.independent_errors)
+    alone = errors * scatter / float(fit.noise_scale)
+    kinds = fit.parameters.number_kinds
+    lost = [i for i in range(len(fit.names)) if reach[i] > HARDLY_SHOWN]
+    if not lost:
+        return []
+    named, more = lost[:NAMED], len(lost) - NAMED
+    listed = lambda words: ", ".join(words) + (f" and {more} more" if more > 0 else "")
+    which = listed([fit.names[i] for i in named])
+    amounts = listed([_amount(kinds[i], reach[i]) for i in named])
+    them, its = ("it", "its standard error") if len(lost) == 1 else ("them", "standard errors")
+    return [
+        f"this motion does not show {which} against errors of this size: errors as large as the "
+        f"residuals could move {them} by {amounts}. Without them, from the scatter of neighbouring "
+        f"samples alone, {its} would be {listed([f'{alone[i]:.2g}' for i in named])}. "
+        f"Excite {them} more, or remove the errors"
+    ]
+
+
+def _amount(kind: str, reach: float) -> str:
+    if kind == "log":
+        return f"a factor of {np.exp(min(reach, 300.0)):.3g}"
+    return f"{100 * reach:.3g} %" if kind == "linear" else f"{reach:.3g} in logit coordinates"
+
+
+def _scatter(fit) -> float:
+    """The part of the residuals, over noise, that changes from sample to sample: third
+    differences, of which those of independent errors have 20 times the variance."""
+    squares, count = 0.0, 0
+    for trial, residuals in zip(fit.trials, fit.differences, strict=True):
+        for name, residual in residuals.items():
+            x = np.asarray(residual) / np.asarray(trial.noise[name])
+            x = np.diff(x.reshape(len(x), -1), n=3, axis=0)
+            squares += float(np.nansum(x**2))
+            count += int(np.sum(~np.isnan(x)))
+    return np.sqrt(squares / (20.0 * max(count, 1)))
+
+
+def _numerics(fit) -> list[str]:
+    changes = {name: float(x) for name, x in fit.numerics.items()}
+    large = [name for name, x in changes.items() if not x <= NUMERICS_MATTER]
+    if not large:
+        return []
+    said = ", ".join(f"{changes[name]:.2g} ({name})" for name in large)
+    return [
+        "how the motion is simulated matters as much as the residuals: simulated values would "
+        f"change by so many times their size: {said}. If the recording comes from a simulation, "
+        "fit with the integrator, step and inputs that made it; if from a machine, find out how "
+        "its inputs go between samples and take a smaller step"
+    ]

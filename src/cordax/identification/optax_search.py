@@ -1,0 +1,69 @@
+"""Any optax optimiser."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from .problem import Problem
+from .termination import CONVERGED, MAX_STEPS, RUN_FAILED, START_FAILED, Search
+
+#: up to so many numbers the gradient is J^T r from forward mode; above, reverse mode is cheaper
+FORWARD_LIMIT = 8
+
+
+def first_order(
+    problem: Problem,
+    y0,
+    *,
+    optimiser: optax.GradientTransformation,
+    max_steps: int,
+    tolerance: float,
+    progress: bool = False,
+) -> Search:
+    """Minimise half the sum of squared residuals, divided by its start value, from `y0`.
+
+    Ends when `tolerance` bounds both the gradient and, relatively, the change of the misfit. The
+    best point met is returned, since an optimiser of fixed learning rate wanders.
+    """
+    gradient = _forward if problem.parameters.size <= FORWARD_LIMIT else _reverse
+
+    def go_on(state):
+        *_, code, i = state
+        return (code < 0) & (i < max_steps)
+
+    def iterate(state):
+        y, memory, best, least, before, scale, _, i = state
+        cost, slope = gradient(problem, y)
+        scale = jnp.where(i == 0, jnp.where(cost > 0, cost, 1.0), scale)
+        cost, slope = cost / scale, slope / scale
+        if progress:
+            jax.debug.print("iteration {i}: cost {cost:.6g} of that at the start", i=i, cost=cost)
+        finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(slope))
+        better = finite & (cost < least)
+        best, least = jnp.where(better, y, best), jnp.where(better, cost, least)
+        still = jnp.max(jnp.abs(slope)) <= tolerance
+        still = still & (jnp.abs(before - cost) <= tolerance * (cost + tolerance))
+        code = jnp.where(finite, jnp.where(still, CONVERGED, -1), RUN_FAILED)
+        step, memory = optimiser.update(slope, memory, y)
+        return optax.apply_updates(y, step), memory, best, least, cost, scale, code, i + 1
+
+    inf, one = jnp.asarray(jnp.inf, y0.dtype), jnp.ones((), y0.dtype)
+    begin = (y0, optimiser.init(y0), y0, inf, inf, one, jnp.asarray(-1), jnp.asarray(0))
+    _, _, best, _, _, _, code, i = jax.lax.while_loop(go_on, iterate, begin)
+    J, (r, trajectories) = problem.jacobian(best)
+    code = jnp.where(code < 0, MAX_STEPS, code)
+    code = jnp.where(jnp.isfinite(r[0]), code, START_FAILED)
+    return Search(best, code, i, r, J, trajectories)
+
+
+def _forward(problem: Problem, y):
+    J, (r, _) = problem.jacobian(y)
+    return 0.5 * jnp.sum(r * r), r @ J
+
+
+def _reverse(problem: Problem, y):
+    def cost(y):
+        r, _ = problem.residuals(y)
+        return 0.5 * jnp.sum(r * r)
+
+    return jax.value_and_grad(cost)(y)

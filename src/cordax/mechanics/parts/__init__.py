@@ -1,0 +1,1 @@
+"""Parts that several machines share: cables, drives and cable exits."""

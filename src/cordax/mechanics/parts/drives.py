@@ -1,0 +1,172 @@
+"""What sets the lengths of cables: a programme, a motor, or a motor with its servo drive.
+
+All for n cables at once; `y`, shape (n, e), are the coordinates a drive owns."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._base.checks import require, require_positive, require_shape
+from ..._base.precision import float_field
+from ..reference_motion import Reference, reference_field, require_position
+
+
+class Drive(eqx.Module):
+    """How long each cable is."""
+
+    coordinates: ClassVar[tuple[str, ...]] = ()
+    inputs: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def n_cables(self) -> int:
+        raise NotImplementedError
+
+    def length(self, t, y) -> Float[Array, " n"]:
+        """Of each unstretched cable, from the exit's zero to the platform [m]."""
+        raise NotImplementedError
+
+    def inertia(self) -> Float[Array, "n e"]:
+        """Of the coordinates, such as rotors [kg m^2]."""
+        return jnp.zeros((self.n_cables, 0))
+
+    def force(self, t, y, y_rate, u) -> Float[Array, "n e"]:
+        """Generalised force on the coordinates, that of the cable left out; `u` inputs (n, k)."""
+        return jnp.zeros_like(y)
+
+    def start(self, t, length, rate):
+        """Coordinates and rates (n, e) at which the cables have a length [m] and rate [m/s]."""
+        none = jnp.zeros((self.n_cables, 0))
+        return none, none
+
+
+class ProgrammedLengths(Drive):
+    """Lengths as functions of time, whatever force that takes: `lengths` (n,) [m] or a
+    `Reference`."""
+
+    lengths: Reference = reference_field()
+
+    def __check_init__(self):
+        _check_lengths("lengths", self.lengths.position(0.0))
+
+    @property
+    def n_cables(self):
+        return self.lengths.position(0.0).shape[0]
+
+    def length(self, t, y):
+        return self.lengths.position(t)
+
+
+class Winches(Drive):
+    """A motor and drum for each cable, `l = l0 + r theta`: theta > 0 pays out.
+
+    `zero_length` l0 (n,) [m]; `radius` r [m], `rotor_inertia` [kg m^2] and viscous `friction` [N m
+    s] of the drum, each (n,) or one for all. Inputs are torques [N m]; holding a tension f takes
+    `-r f`."""
+
+    zero_length: Float[Array, " n"] = float_field()
+    radius: Float[Array, " n"] = float_field()
+    rotor_inertia: Float[Array, " n"] = float_field()
+    friction: Float[Array, " n"] = float_field(default=0.0)
+    coordinates = ("theta",)
+    inputs = ("torque",)
+
+    def __check_init__(self):
+        _check_winches(self)
+
+    @property
+    def n_cables(self):
+        return self.zero_length.shape[0]
+
+    def length(self, t, y):
+        return self.zero_length + self.radius * y[:, 0]
+
+    def inertia(self):
+        return jnp.broadcast_to(self.rotor_inertia, (self.n_cables,))[:, None]
+
+    def force(self, t, y, y_rate, u):
+        return u - self._column(self.friction) * y_rate
+
+    def start(self, t, length, rate):
+        angle = (length - self.zero_length) / self.radius
+        return angle[:, None], jnp.broadcast_to(rate / self.radius, angle.shape)[:, None]
+
+    def _column(self, x):
+        return jnp.broadcast_to(x, (self.n_cables,))[:, None]
+
+
+class ServoWinches(Drive):
+    """Winches under co-located PID control by their drives, in continuous time:
+
+        tau = feedforward + u + K_p e + K_i integral(e) + K_d de/dt,    e = reference - theta
+
+    Fields as in `Winches`, and `reference`: the wanted drum angles (n,) [rad] in time; gains (n,)
+    or one for all. The integral is a coordinate whose rate is e: it is integrated with the order of
+    the motion. A sampled drive is a `cordax.control.PID` on `Winches`."""
+
+    zero_length: Float[Array, " n"] = float_field()
+    radius: Float[Array, " n"] = float_field()
+    rotor_inertia: Float[Array, " n"] = float_field()
+    reference: Reference = reference_field()  # pyright: ignore[reportGeneralTypeIssues]
+    K_p: Float[Array, " n"] = float_field()
+    K_i: Float[Array, " n"] = float_field(default=0.0)
+    K_d: Float[Array, " n"] = float_field(default=0.0)
+    feedforward: Float[Array, " n"] = float_field(default=0.0)
+    friction: Float[Array, " n"] = float_field(default=0.0)
+    coordinates = ("theta", "integral")
+    inputs = ("torque",)
+
+    def __check_init__(self):
+        _check_winches(self)
+        for name in ("K_p", "K_i", "K_d", "feedforward"):
+            require_shape(name, getattr(self, name), (), (self.n_cables,))
+        for name in ("K_p", "K_i", "K_d"):
+            require_positive(name, getattr(self, name), zero_allowed=True)
+        require_position("reference", self.reference, (self.n_cables,))
+
+    @property
+    def n_cables(self):
+        return self.zero_length.shape[0]
+
+    def length(self, t, y):
+        return self.zero_length + self.radius * y[:, 0]
+
+    def inertia(self):
+        rotor = jnp.broadcast_to(self.rotor_inertia, (self.n_cables,))
+        return jnp.stack([rotor, jnp.ones_like(rotor)], axis=1)
+
+    def torque(self, t, y, y_rate, u) -> Float[Array, " n"]:
+        """Of each motor [N m]."""
+        wanted, wanted_rate, _ = self.reference(t)
+        pid = self.K_p * (wanted - y[:, 0]) + self.K_d * (wanted_rate - y_rate[:, 0])
+        return self.feedforward + u[:, 0] + pid + self.K_i * y[:, 1]
+
+    def force(self, t, y, y_rate, u):
+        error_rate = self.reference(t)[1] - y_rate[:, 0]
+        motor = self.torque(t, y, y_rate, u) - self.friction * y_rate[:, 0]
+        return jnp.stack([motor, error_rate], axis=1)
+
+    def start(self, t, length, rate):
+        angle = (length - self.zero_length) / self.radius
+        angle_rate = jnp.broadcast_to(rate / self.radius, angle.shape)
+        error = self.reference.position(t) - angle
+        none = jnp.zeros_like(angle)
+        return jnp.stack([angle, none], axis=1), jnp.stack([angle_rate, error], axis=1)
+
+
+def _check_winches(drive) -> None:
+    n = _check_lengths("zero_length", drive.zero_length, zero_allowed=True)
+    for name in ("radius", "rotor_inertia", "friction"):
+        require_shape(name, getattr(drive, name), (), (n,))
+    require_positive("radius", drive.radius)
+    require_positive("rotor_inertia", drive.rotor_inertia)
+    require_positive("friction", drive.friction, zero_allowed=True)
+
+
+def _check_lengths(name: str, lengths, zero_allowed: bool = False) -> int:
+    shape = jnp.shape(lengths)
+    one_each = len(shape) == 1 and shape[0] > 0
+    require(one_each, name, f"shape {shape}", "(n,), one per cable")
+    require_positive(name, lengths, zero_allowed=zero_allowed)
+    return shape[0]

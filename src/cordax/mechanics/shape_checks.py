@@ -1,0 +1,36 @@
+"""Whether a machine's functions return what they should, asked once while compiling."""
+
+import jax
+
+from .._base.checks import require, require_shape
+
+
+def check_shapes(system, t, state, u, multipliers) -> None:
+    """Raise `ValueError` naming the method of the machine whose result has a wrong shape, or is no
+    dictionary of arrays where one is expected."""
+    q, v, n = state.q, state.v, system.n_v
+    name = type(system).__name__
+    for part, given, shape in system.unequal_parts(q):
+        require(False, f"{name}.{part}", given, f"what broadcasts against {shape}")
+    _shape(f"{name}.mass_matrix", system.mass_matrix, (q,), (n, n))
+    _shape(f"{name}.force", system.force, (t, q, v, u), (n,))
+    outputs = _call(f"{name}.outputs", system.outputs, (t, q, v, u, multipliers), "a dictionary")
+    fits = isinstance(outputs, dict) and all(isinstance(key, str) for key in outputs)
+    given = type(outputs).__name__
+    require(fits, f"{name}.outputs", given, "a dictionary from names to arrays")
+    odd = [key for key, x in outputs.items() if not hasattr(x, "shape")]
+    require(not odd, f"{name}.outputs", f"no array for {', '.join(odd)}", "one array per name")
+
+
+def _shape(field: str, function, arguments, shape: tuple[int, ...]) -> None:
+    found = _call(field, function, arguments, f"an array of shape {shape}")
+    require(hasattr(found, "shape"), field, type(found).__name__, f"an array of shape {shape}")
+    require_shape(field, found, shape)
+
+
+def _call(field: str, function, arguments, expected: str):
+    try:
+        return jax.eval_shape(function, *arguments)
+    except (TypeError, ValueError, IndexError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"{field}: got an error ({reason}), expected {expected}") from error

@@ -1,0 +1,267 @@
+"""From a cost to the numbers that make it small."""
+
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._base.checks import require, require_instance, require_known, require_number, require_whole
+from ..mechanics import Controller, System
+from ..parameters.parameter import Parameter, varied
+from ..simulation._simulate import simulate
+from ..simulation.experiment import Experiment
+from .constraint import Constraint
+from .optimum import Optimum, by_name
+from .problem import Problem, motion
+from .scipy_slsqp import Search
+from .shooting import Segments
+from .unknowns import Unknowns, steps_of
+
+FLAT = "converged where it began: the cost does not change with any of the numbers there"
+
+#: share of a constraint's scale up to which it counts as kept
+FEASIBLE = 1e-6
+
+
+def optimise(
+    experiment: Experiment | System,
+    parameters: Sequence[str | Parameter],
+    cost: Callable[[Any], Any],
+    constraints: Sequence[Constraint] = (),
+    *,
+    scenarios: Mapping[str, Sequence[float]] | None = None,
+    combine: str = "mean",
+    segments: int = 1,
+    start: "Optimum | Mapping[str, float] | None" = None,
+    starts: int = 1,
+    searches: int = 1,
+    seed: int = 0,
+    max_steps: int = 100,
+    tolerance: float = 1e-6,
+    progress: bool = False,
+) -> Optimum:
+    """Find numbers of an experiment that make a cost of its trajectory small.
+
+    **Arguments:**
+
+    - `experiment`: what is simulated; its numbers are the start of the search. Or a machine alone:
+      `cost` and `constraints` are then functions of the machine, and nothing is simulated.
+    - `parameters`: what to change, names such as "drives.lengths.values[2]" or `Parameter`s:
+      numbers of the machine (a design), of its controller or path (a motion), of the start, and
+      "duration", the simulated time: the number of steps stays, and they become longer or shorter.
+      `bounds` of a `Parameter` are kept at every step.
+    - `cost`: from a `Trajectory` to one number, by functions of `jax.numpy`: end state, effort,
+      what is left of a vibration.
+    - `constraints`: what the motion must keep, `Constraint("tension", low=5.0)`.
+    - `scenarios`: columns of other numbers by name, one row for each case that the result must
+      serve (payloads, say): simulated in one batch; constraints hold in all, and costs are
+      combined: `combine` is "mean" or "worst".
+    - `segments`: cut the motion into so many equal ones (multiple shooting) whose starts are
+      unknowns too, and which meet in the end: for long and unstable motions.
+    - `start`: values by name to begin with instead of the experiment's, or another `Optimum`.
+    - `starts`: so many starts spread evenly within the bounds of the parameters, all of which need
+      some, are tried in batches; `searches`: from so many of the best the search goes on, one
+      after the other, and the best end is taken.
+    - `max_steps`, `tolerance`: at most so many iterations; stop when the cost changes by less,
+      relative to what it is at the start and how it changes there.
+    - `progress`: print a line for each iteration.
+
+    Sequential quadratic programming (SciPy's SLSQP) with derivatives through the simulation. A
+    simulation that fails on the way counts as very expensive, and is stepped back from. Local: from
+    another start it may find another optimum.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    swing = cordax.Experiment(Pendulum(), duration=1.0, dt=0.01)
+    length = cordax.Parameter("length", bounds=(0.5, 5.0))
+    best = cordax.optimise(swing, [length], lambda run: run["angle"][-1] ** 2)
+    print(best.summary())  # the length that hangs straight after one second
+    ```
+    """
+    require_instance("experiment", experiment, Experiment, System)
+    still = isinstance(experiment, System)
+    base: Experiment = Experiment(experiment) if isinstance(experiment, System) else experiment
+    timed = still or base.duration is not None
+    require(timed, "duration", None, "an experiment with a duration [s]")
+    of = "machine" if still else "Trajectory"
+    require(callable(cost), "cost", cost, f"a function from a {of} to a number")
+    for c in constraints:
+        require_instance("constraints", c, Constraint)
+        own = not (still and isinstance(c.quantity, str))
+        require(own, f"constraint {c.label}", c.quantity, "a function of the machine")
+    labels = [c.label for c in constraints]
+    require(len(set(labels)) == len(labels), "constraints", labels, "different names")
+    require_known("combine", combine, ("mean", "worst"))
+    for name, number in {"starts": starts, "searches": searches, "max_steps": max_steps}.items():
+        require_whole(name, number, 1)
+    require_number("tolerance", tolerance)
+    rows = {name: jnp.asarray(x, float) for name, x in (scenarios or {}).items()}
+    if rows:
+        lengths = {name: x.shape[:1] for name, x in rows.items()}
+        equal = len(set(lengths.values())) == 1 and min(lengths.values()) > (0,)
+        require(equal, "scenarios", lengths, "columns of one length, at least one row")
+        varied(base, {name: x[0] for name, x in rows.items()})  # names and shapes
+    unknowns = Unknowns.of(parameters, base)
+    _check_clock(base, unknowns.timed, segments, still)
+    problem = Problem(base, unknowns, cost, tuple(constraints), rows, combine, still)
+    y0 = np.zeros(unknowns.size)
+    if start is not None:
+        values = start.values if isinstance(start, Optimum) else start
+        y0 = np.asarray((unknowns.read(values) - unknowns.start) / unknowns.units)
+    if segments > 1:
+        problem = problem.cut(_segments(problem, y0, segments, start))
+        y0 = np.concatenate([y0, np.zeros(problem.size - unknowns.size)])
+    begin = [y0]
+    if starts > 1:
+        look = Search(problem, progress)
+        spread = look.spread(starts, seed, y0)
+        usable = (y for y in spread if look.usable(y))
+        begin = list(itertools.islice(usable, searches)) or spread[:1]
+    label = lambda i: f"search {i + 1} " if len(begin) > 1 else ""
+    several = [Search(problem, progress, label(i)) for i in range(len(begin))]
+    ends = [_solve(*one, max_steps, tolerance) for one in zip(several, begin, strict=True)]
+    best = min(ends, key=lambda end: (not end.kept, end.out if not end.kept else end.found.cost))
+    if not best.found.succeeded or best.found.reason == FLAT:
+        warnings.warn(f"optimise: {best.found.reason}", stacklevel=2)
+    total = lambda name: sum(getattr(end.found, name) for end in ends)
+    return best.found._replace(**{name: total(name) for name in ("evaluations", "failed_runs")})
+
+
+def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool) -> None:
+    """What durations and segments need."""
+    require_whole("segments", segments, 1)
+    if not timed and segments == 1:
+        return
+    what = "segments" if segments > 1 else "duration"
+    require(not still, what, "a machine alone", "an Experiment")
+    require(not experiment.switches, what, "an experiment with switches", "one without")
+    control = experiment.inputs
+    if isinstance(control, Controller):
+        name = type(control).__name__
+        require(
+            control.period is None, what, f"{name}, which is sampled", "a controller that is not"
+        )
+        memory = jax.tree.leaves(control.init(experiment.start))
+        forgets = segments == 1 or not memory
+        require(forgets, what, f"{name}, which has a memory", "a controller without")
+    steps = steps_of(experiment)
+    stored = steps // experiment.save_every
+    expected = f"a divisor of the {stored} stored instants"
+    require(stored % segments == 0, "segments", segments, expected)
+
+
+def _segments(problem: Problem, y0, count: int, start) -> Segments:
+    """Nodes on the motion from the start, or on the one that was found before."""
+    x, experiment = problem.values(jnp.asarray(y0)), problem.experiment
+    steps = steps_of(experiment) // count
+    if isinstance(start, Optimum) and start.trajectory is not None and not problem.scenarios:
+        runs = jax.tree.map(lambda a: jnp.asarray(a)[None], _arrays(start.trajectory))
+        stored = steps_of(experiment) // experiment.save_every + 1
+        fits = runs.t.shape[1] == stored
+        require(fits, "start", f"{runs.t.shape[1]} stored instants", f"{stored}, as before")
+    else:
+        runs = problem.over_scenarios(lambda _, scenario: _arrays(problem.run(x, scenario)))
+    return Segments.of(runs, count, steps, experiment.system.difference)
+
+
+def _arrays(run):
+    return dataclasses.replace(run, system=None, phases=(), events=None, statistics={})
+
+
+class _End(NamedTuple):
+    """Of one search: what was found, how far it is `out` of bounds, and whether that is none."""
+
+    found: Optimum
+    out: float
+    kept: bool
+
+
+def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> _End:
+    from scipy.optimize import minimize
+
+    search.begin(y0)
+    solution = minimize(
+        lambda y: search.cost(y) / search.scale,
+        y0,
+        jac=lambda y: search.cost_slope(y) / search.scale,
+        bounds=search.box(),
+        constraints=search.rows(),
+        method="SLSQP",
+        callback=search.note,
+        options={"maxiter": max_steps, "ftol": tolerance},
+    )
+    return _report(search, solution, y0)
+
+
+def _report(search: Search, solution, y0) -> _End:
+    problem, y = search.problem, np.asarray(solution.x)
+    names = problem.unknowns.names
+    search.cost(y)
+    beyond = search.beyond()
+    out = max(float(np.max(beyond, initial=0.0)), search.gap())
+    kept, good = out <= FEASIBLE, search.good
+    parts = np.split(beyond, np.cumsum(search.sizes)[:-1], axis=1) if search.sizes else []
+    largest = lambda c, x: float(np.max(x, initial=0.0)) * c.scale
+    violations = {
+        c.label: 0.0 if np.max(x, initial=0.0) <= FEASIBLE else largest(c, x)
+        for c, x in zip(problem.constraints, parts, strict=True)
+    }
+    pushes = search.multipliers(search.scale * np.asarray(solution.multipliers))
+    multipliers = {c.label: x / c.scale for c, x in zip(problem.constraints, pushes, strict=True)}
+    history = np.array(search.history).reshape(-1, 2)
+    way = np.array(search.way).reshape(-1, len(names))
+    best = problem.known(y)
+    numbers = by_name(names, problem.values(y)), by_name(names, problem.values(y0))
+    found = Optimum(
+        *numbers,
+        best.system if problem.still else best,
+        _motion(problem, best, y),
+        float(search.found[0]["cost"]),
+        search.start_cost,
+        np.asarray(search.found[0]["costs"]),
+        violations,
+        multipliers,
+        {"cost": history[:, 0], "violation": history[:, 1], "values": way},
+        bool(solution.success and kept and good),
+        _reason(solution, kept, search),
+        search.evaluations,
+        search.failed,
+        {name: x for name, x in zip(names, problem.unknowns.symbols, strict=True) if x},
+    )
+    return _End(found, out, kept and good)
+
+
+def _motion(problem: Problem, best: Experiment, y):
+    if problem.still:
+        return None
+    if problem.segments is None:
+        return simulate(best, throw=False)
+    return dataclasses.replace(motion(problem, jnp.asarray(y)), system=best.system)
+
+
+def _reason(solution, kept: bool, search: Search) -> str:
+    if not search.ran:
+        return "the simulation of the last point failed; take smaller bounds, or a smaller dt"
+    if not search.good:
+        return "cost, constraints or their derivatives are infinite or NaN at the last point"
+    if not kept:
+        return (
+            "no point that keeps all constraints was found: they may contradict each other; try "
+            f"another start, or more steps ({solution.message})"
+        )
+    if not solution.success:
+        return f"stopped before it converged ({solution.message}); try more steps or another start"
+    if search.flat and len(search.history) <= 1:
+        return FLAT
+    return "converged"

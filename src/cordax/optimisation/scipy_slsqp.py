@@ -1,0 +1,185 @@
+"""From SciPy's several functions of the unknowns to one evaluation, and the way so far."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._base.checks import require
+from .problem import Problem, linearised, tried
+
+Box = list[tuple[float, float]]
+
+
+class Search:
+    """Of one problem, whatever its start. Rows that must be kept are those of the constraints, in
+    scales, and the gaps between segments, which must be zero. `label`: how its lines of
+    progress begin."""
+
+    def __init__(self, problem: Problem, progress: bool, label: str = ""):
+        self.problem, self.progress, self.label = problem, progress, label
+        self.at: np.ndarray | None = None
+        self.found: Any = None
+        self.evaluations = self.failed = 0
+        self.history: list[tuple[float, float]] = []
+        self.way: list[np.ndarray] = []
+        self.scale = self.start_cost = 1.0
+        self.flat = False
+        self.sizes = problem.sizes()
+        pairs = list(zip(problem.constraints, self.sizes, strict=True))
+        self.low = np.concatenate([np.zeros(0), *(np.full(n, c.low / c.scale) for c, n in pairs)])
+        self.high = np.concatenate([np.zeros(0), *(np.full(n, c.high / c.scale) for c, n in pairs)])
+
+    def box(self) -> Box:
+        """Bounds of `y`."""
+        unknowns = self.problem.unknowns
+        start, units = np.asarray(unknowns.start), np.asarray(unknowns.units)
+        pairs = zip(unknowns.bounds, start, units, strict=True)
+        free = [(-math.inf, math.inf)] * (self.problem.size - unknowns.size)
+        return [((low - x) / u, (high - x) / u) for (low, high), x, u in pairs] + free
+
+    def usable(self, y0: np.ndarray) -> bool:
+        """Whether a search may begin there."""
+        self._take(y0)
+        return self.good
+
+    def begin(self, y0: np.ndarray) -> None:
+        """From a start, which must succeed."""
+        self._take(y0)
+        require(self.ran, "experiment", "a simulation that fails", "a start from which it succeeds")
+        for what, name in (("cost", "cost"), ("constraints", "rows")):
+            for kind, found in zip(("values", "derivatives"), self.found, strict=True):
+                require(
+                    _finite(found[name]),
+                    what,
+                    f"{kind} at the start that are infinite or NaN",
+                    "finite ones (square roots and norms have no derivative at 0)",
+                )
+        self.start_cost = float(self.found[0]["cost"])
+        self.history, self.way = [], []
+        # what the cost may change by, whatever its unit: SLSQP stops by the same number at costs
+        # that stand still and at constraints that are kept
+        slope = np.asarray(self.found[1]["cost"])
+        self.flat = not np.any(slope)
+        self.scale = abs(self.start_cost) + float(np.max(np.abs(slope), initial=0.0))
+        self.scale = self.scale if self.scale > 0 else 1.0
+
+    def spread(self, starts: int, seed: int, first: np.ndarray) -> list[np.ndarray]:
+        """`first` and so many more within the bounds, the best ones before the others; without
+        those that fail."""
+        box = np.array(self.box()[: self.problem.unknowns.size])
+        require(bool(np.isfinite(box).all()), "starts", starts, "1, or Parameters with bounds")
+        random = np.random.default_rng(seed)
+        parts = np.stack([random.permutation(starts) for _ in box], axis=1)
+        share = (parts + random.random(parts.shape)) / starts
+        ys = np.tile(first, (starts + 1, 1))
+        ys[1:, : len(box)] = box[:, 0] + share * (box[:, 1] - box[:, 0])
+        found = tried(self.problem, jnp.asarray(ys))
+        rows, gaps = np.asarray(found["rows"]), np.asarray(found["gaps"])
+        beyond = np.maximum(np.maximum(self.low - rows, rows - self.high), 0.0)
+        beyond = beyond.reshape(len(ys), -1).sum(axis=1) + np.abs(gaps).sum(axis=1)
+        cost = np.asarray(found["cost"])
+        usual = np.median(np.abs(cost[np.isfinite(cost)]))
+        merit = cost + 10.0 * usual * beyond
+        merit[~np.all(np.asarray(found["good"]), axis=1)] = np.inf
+        order = [i for i in np.argsort(merit, kind="stable") if np.isfinite(merit[i])]
+        return [ys[i] for i in order] or [first]
+
+    def _take(self, y: np.ndarray) -> None:
+        if self.at is not None and np.array_equal(y, self.at):
+            return
+        self.found = linearised(self.problem, jnp.asarray(y))
+        self.at = np.array(y)
+        self.evaluations += 1
+        self.failed += not self.good
+
+    @property
+    def ran(self) -> bool:
+        """Whether simulations succeeded."""
+        return bool(np.all(self.found[0]["good"]))
+
+    @property
+    def good(self) -> bool:
+        """Whether, in addition, numbers and their derivatives are finite."""
+        values, slopes = self.found
+        known = (values["cost"], values["rows"], slopes["cost"], slopes["rows"])
+        return self.ran and all(map(_finite, known))
+
+    def cost(self, y) -> float:
+        self._take(y)
+        value = float(self.found[0]["cost"])
+        return value if self.good and math.isfinite(value) else 1e6 * self.scale
+
+    def cost_slope(self, y) -> np.ndarray:
+        self._take(y)
+        return np.nan_to_num(np.asarray(self.found[1]["cost"], dtype=float)) * self.good
+
+    def _rows(self, y, name: str = "rows") -> tuple[np.ndarray, np.ndarray]:
+        self._take(y)
+        rows, slopes = (np.asarray(x[name]) for x in self.found)
+        return np.nan_to_num(rows), np.nan_to_num(slopes)
+
+    def rows(self) -> list[dict]:
+        """For SciPy: equalities, gaps, and inequalities as numbers that must not be negative."""
+        equal = self.low == self.high
+        lower, upper = np.isfinite(self.low) & ~equal, np.isfinite(self.high) & ~equal
+        found = []
+        if equal.any():
+            value = lambda y: (self._rows(y)[0] - self.low)[:, equal].ravel()
+            slope = lambda y: self._rows(y)[1][:, equal].reshape(-1, len(y))
+            found.append({"type": "eq", "fun": value, "jac": slope})
+        if self.problem.segments is not None:
+            gap, gap_slope = (lambda y, i=i: self._rows(y, "gaps")[i] for i in (0, 1))
+            found.append({"type": "eq", "fun": gap, "jac": gap_slope})
+        if (lower | upper).any():
+
+            def value_of(y):
+                rows = self._rows(y)[0]
+                parts = (rows - self.low)[:, lower], (self.high - rows)[:, upper]
+                return np.concatenate([x.ravel() for x in parts])
+
+            def slope_of(y):
+                slopes = self._rows(y)[1]
+                parts = slopes[:, lower], -slopes[:, upper]
+                return np.concatenate([x.reshape(-1, len(y)) for x in parts])
+
+            found.append({"type": "ineq", "fun": value_of, "jac": slope_of})
+        return found
+
+    def multipliers(self, given: np.ndarray) -> list[np.ndarray]:
+        """SciPy's, equalities first, as one array (n_scenarios, size) for each constraint."""
+        n, equal = self.problem.n_scenarios, self.low == self.high
+        lower, upper = np.isfinite(self.low) & ~equal, np.isfinite(self.high) & ~equal
+        whole, used = np.zeros((n, len(self.low))), 0
+        for chosen in (equal, lower, upper):
+            size = n * int(chosen.sum())
+            whole[:, chosen] += given[used : used + size].reshape(n, -1)
+            used += size
+            if chosen is equal and self.problem.segments is not None:
+                used += self.problem.size - self.problem.unknowns.size
+        return np.split(whole, np.cumsum(self.sizes)[:-1], axis=1) if self.sizes else []
+
+    def beyond(self) -> np.ndarray:
+        """How far rows are out of their bounds, in scales, (n_scenarios, m)."""
+        rows = np.asarray(self.found[0]["rows"])
+        return np.maximum(np.maximum(self.low - rows, rows - self.high), 0.0)
+
+    def gap(self) -> float:
+        """The largest between segments, relative to how far the motion goes."""
+        return float(np.max(np.abs(np.asarray(self.found[0]["gaps"])), initial=0.0))
+
+    def note(self, y) -> None:
+        self._take(np.asarray(y))
+        out = max(float(np.max(self.beyond(), initial=0.0)), self.gap())
+        self.history.append((self.cost(y), out))
+        self.way.append(np.asarray(self.problem.values(jnp.asarray(y))))
+        if self.progress:
+            cost = self.history[-1][0]
+            print(
+                f"{self.label}{len(self.history):4d}  cost {cost:.6g}, out of bounds by {out:.2g}"
+            )
+
+
+def _finite(x) -> bool:
+    return bool(np.all(np.isfinite(np.asarray(x))))

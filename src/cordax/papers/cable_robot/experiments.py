@@ -1,0 +1,314 @@
+"""Everything the study measures, in one structure."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...formulations import Baumgarte, Projected, UdwadiaKalaba
+from ...io import RobotFile
+from ...math.rotations import matrix
+from ...mechanics import State
+from ...simulation._simulate import simulate
+from ...simulation.trajectory import Trajectory
+from ...statics import modes
+from ...systems.cable_robot.payload import EQUAL, Payload
+from ..timing import Timing, in_turn
+from .setup import (
+    PENALTY,
+    PRINTED,
+    STEP,
+    STORED,
+    motorised,
+    overturning,
+    picking,
+    suspended,
+)
+
+MODELS = (1, 2, 3)
+#: when the plate is free again after the push [s]
+FREE = 0.52
+#: when the payload is picked [s]
+PICK = 11.0
+#: linear [N s/m] and angular [N m s] damping of the overturning triangle tried besides (1, 0.02)
+OTHER_DAMPING = ((0.2, 0.005), (0.5, 0.01), (2.0, 0.05))
+
+
+class Drift(NamedTuple):
+    """Of one formulation: largest |Phi| and |dPhi/dt|, largest errors of position [m] and tension
+    [N] against half the step over the first half of the run, and the span of the energy after the
+    push [J]."""
+
+    dt: float
+    duration: float
+    phi: float
+    rate: float
+    position: float
+    tension: float
+    energy: float
+    violation: np.ndarray
+
+
+class Picked(NamedTuple):
+    """Of a pick: tensions before and long after [N], how far the platform sags and swings
+    sideways [m], and its speed at the pick [m/s]."""
+
+    before: np.ndarray
+    after: np.ndarray
+    sag: float
+    sideways: float
+    speed: float
+
+
+class Joint(NamedTuple):
+    """The joint of eq. (20), equal pairs of axes, against crossed pairs: singular values of the
+    scaled constraint Jacobian that vanish, and what equal pairs do to tensions [N] and payload [m]
+    in the second after the pick."""
+
+    vanishing_equal: int
+    vanishing_crossed: int
+    tension: float
+    payload: float
+
+
+class Overturned(NamedTuple):
+    """When the platform stands upright [s], when a cable first pushes [s], least tension [N] and
+    its time, largest tension [N]."""
+
+    flip: float
+    pushes: float
+    least: float
+    least_at: float
+    largest: float
+
+
+class Study(NamedTuple):
+    impulse: dict[int, Trajectory]
+    printed: dict[int, Trajectory]
+    printed_moment: float
+    frequencies: dict[int, np.ndarray]
+    drift: dict[str, Drift]
+    pick: Trajectory
+    pick_off: Trajectory
+    picked: Picked
+    picked_off: Picked
+    joint: Joint
+    overturn: Trajectory
+    unilateral: Trajectory
+    overturned: Overturned
+    overturned_penalty: Drift
+    flips: dict[str, float]
+    norm_factor: float
+    timings: dict[str, Timing]
+
+
+def measure(say: Callable[[str], None]) -> Study:
+    """Run every experiment; `say` receives a line before each group."""
+    say("compiling")
+    with ThreadPoolExecutor(2) as pool:  # XLA compiles outside of Python's lock
+        pending = pool.submit(overturning), pool.submit(picking, True)
+        plates = dict(zip(MODELS, pool.map(suspended, MODELS), strict=True))
+        triangle, crate = (x.result() for x in pending)
+        ways = _formulations(plates[2])
+        loose = triangle._replace(slack="unilateral", save_every=10)
+        papers = triangle._replace(dt=STEP, save_every=round(STORED / STEP), formulation=PENALTY)
+        motors = motorised(triangle)
+        # the longest first
+        every = [crate, loose, *ways.values(), *plates.values(), motors, triangle, papers]
+        list(pool.map(_go, every))
+    say("the push: three models of exits, six formulations")
+    measured = in_turn({model: lambda file=file: _go(file) for model, file in plates.items()})
+    impulse = {model: run for model, (run, _) in measured.items()}
+    timings = {f"Model {model}": timing for model, (_, timing) in measured.items()}
+    measured = in_turn({"overturning": lambda: _go(papers)}, rounds=1)
+    penalty_run, timings["overturning"] = measured["overturning"]
+    printed = {model: _go(suspended(model, PRINTED)) for model in (1, 2)}
+    drift = _drifts(plates[2], impulse[2], ways)
+    frequencies = {model: _frequencies(file) for model, file in plates.items()}
+    say("the pick")
+    crate_off = picking(False)
+    pick, pick_off = _go(crate), _go(crate_off)
+    joint, timings["pick"] = _joint(crate_off, pick_off)
+    say("the overturning")
+    overturn = _go(triangle)
+    flips = {
+        f"damping {a:g} N s/m, {b:g} N m s": flip_time(_go(overturning(a, b)))
+        for a, b in OTHER_DAMPING
+    }
+    flips["lengths held by motors"] = flip_time(_go(motors))
+    unilateral = _go(loose)
+    flips["cables that go slack"] = flip_time(unilateral)
+    return Study(
+        impulse=impulse,
+        printed=printed,
+        printed_moment=_unbalanced_moment(suspended(1, PRINTED)),
+        frequencies=frequencies,
+        drift=drift,
+        pick=pick,
+        pick_off=pick_off,
+        picked=_picked(pick),
+        picked_off=_picked(pick_off),
+        joint=joint,
+        overturn=overturn,
+        unilateral=unilateral,
+        overturned=_overturned(overturn),
+        overturned_penalty=_drift(papers, penalty_run),
+        flips=flips,
+        norm_factor=_norm_factor(plates[1]),
+        timings=timings,
+    )
+
+
+def _go(file: RobotFile) -> Trajectory:
+    return jax.block_until_ready(file.simulate())
+
+
+# --- the push ------------------------------------------------------------------------------------
+def _formulations(plate: RobotFile) -> dict[str, RobotFile]:
+    """Besides the paper's, which the models are run with."""
+    return {
+        "penalty": plate._replace(formulation=PENALTY),
+        "projected": plate._replace(formulation=Projected()),
+        # a singular value decomposition in every evaluation: one second has to do
+        "Udwadia-Kalaba 1e3, 1e3": plate._replace(
+            formulation=UdwadiaKalaba(1e3, 1e3), duration=1.0
+        ),
+        "index 3, generalised alpha": plate._replace(
+            formulation=None, integrator="generalised_alpha", dt=1e-3, save_every=10
+        ),
+    }
+
+
+def _drifts(plate: RobotFile, baumgarte: Trajectory, ways: dict[str, RobotFile]):
+    bare = plate._replace(formulation=Baumgarte(0.0, 0.0))
+    # the same compiled function at half the step, which then covers half the time
+    half = bare._replace(dt=0.5 * STEP, duration=0.5 * plate.duration)
+    reference = _go(half)
+    rows = {"Baumgarte 1e3, 1e3": (plate, baumgarte), "bare index 1": (bare, _go(bare))}
+    rows |= {name: (file, _go(file)) for name, file in ways.items()}
+    return {name: _drift(file, run, reference) for name, (file, run) in rows.items()}
+
+
+def _drift(file: RobotFile, run: Trajectory, reference: Trajectory | None = None) -> Drift:
+    off = lambda name: np.nan
+    if reference is not None:
+        n = min(len(run.t), (len(reference.t) + 1) // 2)
+        off = lambda name: float(np.max(np.abs(run[name][:n] - reference[name][: 2 * n : 2])))
+    energy = np.asarray(run.energy()["total"])[np.asarray(run.t) > FREE + 1e-9]
+    return Drift(
+        file.dt,
+        file.duration,
+        float(np.max(run.drift())),
+        float(np.max(np.abs(_rates(file.robot, run.t, run.q, run.v)))),
+        off("position"),
+        off("tension"),
+        float(np.ptp(energy)),
+        np.asarray(run.drift()),
+    )
+
+
+@eqx.filter_jit
+def _rates(robot, t, q, v):
+    return jax.lax.map(lambda x: robot.constraint_terms(*x).rate, (t, q, v))
+
+
+def _frequencies(file: RobotFile) -> np.ndarray:
+    """Of undamped small motions about the start [Hz], each once, rigid ones left out."""
+    found = modes(file.robot, file.start).frequency
+    return np.sort(found[found > 1e-3])[::2]
+
+
+def _unbalanced_moment(file: RobotFile) -> float:
+    """Left over by the tensions that hold the platform best [N m]."""
+    robot = file.robot
+    left = robot.structure_matrix() @ robot.static_tensions() - robot.static_wrench()
+    return float(jnp.linalg.norm(left[3:]))
+
+
+def _norm_factor(file: RobotFile) -> float:
+    """The norm of a cable's generalised force over its tension, for the paper's coordinates of the
+    plate: r_j 0.1 m along y from r_i, v_i along x, v_j along z."""
+    body = file.robot.platform
+    papers = type(body)(
+        body.mass, body.inertia, r_j=(0.0, 0.1, 0.0), v_i=(1.0, 0.0, 0.0), v_j=(0.0, 0.0, 1.0)
+    )
+    return float(jnp.linalg.norm(papers.weights(file.robot.attachments[0])))
+
+
+def rms(a: Trajectory, b: Trajectory, name: str = "position") -> np.ndarray:
+    """Root mean square of the difference along the run, for each component."""
+    return np.sqrt(np.mean((np.asarray(a[name]) - np.asarray(b[name])) ** 2, axis=0))
+
+
+# --- the pick ------------------------------------------------------------------------------------
+def _picked(run: Trajectory) -> Picked:
+    t, p, f = (np.asarray(x) for x in (run.t, run["position"], run["tension"]))
+    at, later = int(np.searchsorted(t, PICK - 1e-9)), t > PICK + 1e-9
+    still = later & (t < 13.0)  # before it is lifted
+    moved = np.abs(p[later][:, :2] - p[at, :2])
+    return Picked(
+        f[at - 1],
+        f[still][-1],
+        float(p[at, 2] - p[still][:, 2].min()),
+        float(moved.max()),
+        float(np.linalg.norm(run["velocity"][at])),
+    )
+
+
+def _joint(file: RobotFile, run: Trajectory) -> tuple[Joint, Timing]:
+    """Both kinds of joints over the second after the pick by the penalty formulation, and how long
+    the whole run would take that way."""
+    at = int(np.searchsorted(np.asarray(run.t), PICK - 1e-9))
+    state = State(run.q[at], run.v[at])
+    load = file.robot.payload
+    assert load is not None
+    paired = Payload(load.body, load.joint, pairs=EQUAL)
+    equal = eqx.tree_at(lambda r: r.payload, file.robot, paired)
+    robots = [file.robot.pick(state), equal.pick(state)]
+    options = {"dt": STEP, "duration": 1.0, "save_every": 100, "t0": PICK, "formulation": PENALTY}
+    crossed, same = (jax.block_until_ready(simulate(r, state, **options)) for r in robots)
+    again = lambda: jax.block_until_ready(simulate(robots[0], state, **options))
+    second = in_turn({"second": again}, rounds=1)["second"][1]
+    whole = Timing(tuple(x * file.duration for x in second.rounds))
+    off = lambda name: float(np.max(np.abs(crossed[name] - same[name])[1:]))
+    vanishing = [_vanishing(r, state) for r in robots]
+    return Joint(vanishing[1], vanishing[0], off("tension"), off("payload_position")), whole
+
+
+def _vanishing(robot, state: State) -> int:
+    J = np.asarray(robot.constraint_terms(jnp.asarray(PICK), state.q, state.v).jacobian)
+    sizes = np.linalg.svd(J / np.linalg.norm(J, axis=1, keepdims=True), compute_uv=False)
+    return int(np.sum(sizes < 1e-8))
+
+
+# --- the overturning -----------------------------------------------------------------------------
+def flip_time(run: Trajectory) -> float:
+    """When the platform's x axis stands vertical [s]: the pitch is 90 degrees, Z-Y-X Euler angles
+    are singular."""
+    level = np.asarray(jax.vmap(matrix)(run["quaternion"])[:, 0, 0])
+    return _crossing(np.asarray(run.t), level)
+
+
+def _crossing(t: np.ndarray, x: np.ndarray) -> float:
+    """The first time at which x falls through zero, by linear interpolation; inf if never."""
+    below = np.flatnonzero((x[1:] < 0) & (x[:-1] >= 0))
+    if below.size == 0:
+        return np.inf
+    i = int(below[0])
+    return float(t[i] + (t[i + 1] - t[i]) * x[i] / (x[i] - x[i + 1]))
+
+
+def _overturned(run: Trajectory) -> Overturned:
+    t, f = np.asarray(run.t), np.asarray(run["tension"])
+    least = int(np.argmin(f.min(axis=1)))
+    return Overturned(
+        flip_time(run),
+        _crossing(t, f.min(axis=1)),
+        float(f[least].min()),
+        float(t[least]),
+        float(f.max()),
+    )

@@ -1,0 +1,279 @@
+"""Named numbers of an experiment, to be fitted or varied, and the coordinates of a search."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._base.checks import is_number, known_values, require, require_known, require_shape
+from .._base.precision import as_float_array
+from ..simulation.experiment import Experiment
+from .tree_path import Place, place_of, unit_of_place
+
+Transform = Literal["log", "linear"]
+
+
+class Parameter(eqx.Module):
+    """A number, or an array of numbers, to be fitted.
+
+    **Arguments:**
+
+    - `name`: a dotted path on the machine such as `"tendon.stiffness"`, with an index for one entry
+      of an array, `"springs.stiffness[2]"`. Paths that begin with `state0.` or `control.` lead to
+      the start and the controller, `"state0.q[0]"`. Any text if `where` is given.
+    - `where`: a function from the machine to the array, instead of a path.
+    - `transform`: "log" searches the logarithm, so that the value stays positive and steps are
+      relative; "linear" the number itself. Default: "log" for positive start values of the machine
+      and its controller.
+    - `bounds`: (low, high); the search then stays between them, in logit coordinates.
+    - `each`: with several recordings, one value for each of them, named `name@0`, `name@1`...,
+      instead of one for all. Default: each for the start (`state0.`), one for all else.
+    - `prior`: (mean, standard deviation), what is known of the value before the fit.
+    - `unit`: for tables; found in the docstring of the machine's part if not given.
+    - `also`: other numbers, by name and of the same shape, that are always given the same value:
+      both springs of a pair, a path that ends when the run does.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    stiffness = cordax.Parameter("tendon.stiffness", bounds=(1e4, 1e6), unit="N/m")
+    ```
+    """
+
+    name: str = eqx.field(static=True)
+    where: Callable[[Any], Any] | None = eqx.field(static=True, default=None)
+    transform: Transform | None = eqx.field(static=True, default=None)
+    bounds: tuple[float, float] | None = eqx.field(static=True, default=None)
+    each: bool | None = eqx.field(static=True, default=None)
+    prior: tuple[float, float] | None = eqx.field(static=True, default=None)
+    unit: str | None = eqx.field(static=True, default=None)
+    also: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __check_init__(self):
+        require(isinstance(self.name, str) and self.name != "", "name", self.name, "a name or path")
+        where = self.where is None or callable(self.where)
+        require(where, f"{self.name}: where", self.where, "a function from the machine to an array")
+        names = isinstance(self.also, tuple) and all(isinstance(x, str) for x in self.also)
+        require(names, f"{self.name}: also", self.also, "a tuple of names")
+        if self.transform is not None:
+            require_known(f"{self.name}: transform", self.transform, ("log", "linear"))
+        require(self.each in (None, True, False), f"{self.name}: each", self.each, "True or False")
+        if self.prior is not None:
+            pair = _pair(self.prior)
+            require(
+                pair is not None and pair[1] > 0,
+                f"{self.name}: prior",
+                self.prior,
+                "(mean, standard deviation), finite, with a deviation > 0",
+            )
+        if self.bounds is not None:
+            pair = _pair(self.bounds)
+            require(
+                pair is not None and pair[0] < pair[1],
+                f"{self.name}: bounds",
+                self.bounds,
+                "(low, high), finite, with low < high",
+            )
+            require(
+                self.transform is None,
+                f"{self.name}: transform",
+                self.transform,
+                "none with bounds",
+            )
+
+
+def _pair(given: Any) -> tuple[float, float] | None:
+    """Two finite numbers, or None."""
+    pair = given if isinstance(given, tuple) else ()
+    return pair if len(pair) == 2 and all(is_number(x) and np.isfinite(x) for x in pair) else None
+
+
+class ParameterSet(eqx.Module):
+    """All parameters of a fit as one vector y of search coordinates, zero at the start.
+
+    value = start exp(y) ("log"), start + |start| y ("linear"; start + y if it is zero),
+    or low + (high - low) sigmoid(y + y_0) within bounds.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)  # one per number
+    places: tuple[Place, ...]
+    kinds: tuple[str, ...] = eqx.field(static=True)  # one per place
+    bounds: tuple[tuple[float, float] | None, ...] = eqx.field(static=True)
+    starts: tuple[jax.Array, ...]
+    #: the recording whose experiment a place belongs to; None: all
+    only: tuple[int | None, ...] = eqx.field(static=True)
+    #: (mean, standard deviation) of each place, or None
+    priors: tuple[tuple[float, float] | None, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)  # one per number; "" if nobody knows
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    @property
+    def origin(self) -> jax.Array:
+        """The start in search coordinates: zeros, shape (p,)."""
+        return jnp.zeros(self.size, jnp.result_type(*self.starts))
+
+    @property
+    def number_kinds(self) -> tuple[str, ...]:
+        """The kind of each number."""
+        return self._spread(self.kinds)
+
+    @property
+    def number_bounds(self) -> tuple[tuple[float, float] | None, ...]:
+        """The bounds of each number, or None."""
+        return self._spread(self.bounds)
+
+    def _spread(self, things) -> tuple:
+        pairs = zip(things, self.starts, strict=True)
+        return tuple(thing for thing, start in pairs for _ in range(start.size))
+
+    def values(self, y) -> jax.Array:
+        """The numbers at search coordinates `y`, shape (p,) each."""
+        return jnp.concatenate([x.ravel() for x in self._arrays(y)])
+
+    def insert(
+        self, experiment: Experiment, y, recording: int = 0, *, start: bool = True
+    ) -> Experiment:
+        """The experiment of a recording with the numbers at `y`, those of the start only if it is
+        to be that of the recording."""
+        for place, value, only in zip(self.places, self._arrays(y), self.only, strict=True):
+            if only in (None, recording) and (start or not place.of_start):
+                experiment = place.write(experiment, value)
+        return experiment
+
+    def surprise(self, y) -> jax.Array:
+        """How many standard deviations the numbers that have priors are off their means, shape
+        (n_priors,)."""
+        rows = [
+            ((x - prior[0]) / prior[1]).ravel()
+            for x, prior in zip(self._arrays(y), self.priors, strict=True)
+            if prior is not None
+        ]
+        return jnp.concatenate(rows) if rows else jnp.zeros(0, y.dtype)
+
+    def _arrays(self, y) -> list[jax.Array]:
+        arrays, used = [], 0
+        for start, kind, bounds in zip(self.starts, self.kinds, self.bounds, strict=True):
+            part = y[used : used + start.size].reshape(start.shape)
+            used += start.size
+            if kind == "log":
+                arrays.append(start * jnp.exp(part))
+            elif kind == "linear":
+                arrays.append(start + jnp.where(start == 0, 1.0, jnp.abs(start)) * part)
+            else:
+                low, high = bounds  # pyright: ignore
+                share = (start - low) / (high - low)
+                arrays.append(
+                    low + (high - low) * jax.nn.sigmoid(part + jnp.log(share / (1.0 - share)))
+                )
+        return arrays
+
+
+def collect(
+    parameters: Sequence[str | Parameter], experiment: Experiment | Sequence[Experiment]
+) -> ParameterSet:
+    """Find the parameters in the experiment, or in those of several recordings; their values there,
+    for what is shared those in the first, are the start of the search."""
+    require(
+        isinstance(parameters, (list, tuple))
+        and len(parameters) > 0
+        and all(isinstance(p, (str, Parameter)) for p in parameters),
+        "parameters",
+        parameters,
+        'a list of names or Parameters, such as ["tendon.stiffness"]',
+    )
+    experiments = [experiment] if isinstance(experiment, Experiment) else list(experiment)
+    several = len(experiments) > 1
+    names, places, kinds, bounds, starts, only, priors, units = ([] for _ in range(8))
+    for parameter in (p if isinstance(p, Parameter) else Parameter(p) for p in parameters):
+        each = parameter.name.startswith("state0") if parameter.each is None else parameter.each
+        for i in range(len(experiments)) if several and each else (None,):
+            place = _place(parameter, experiments[i or 0])
+            start = as_float_array(place.read(experiments[i or 0]))
+            if several and i is None:
+                _require_alike(parameter, start, experiments)
+            kind = _kind(parameter, start)
+            name, end = parameter.name, "" if i is None else f"@{i}"
+            numbers = [name] if start.ndim == 0 else _numbered(name, start.shape)
+            names += [number + end for number in numbers]
+            places.append(place)
+            kinds.append(kind)
+            bounds.append(parameter.bounds)
+            starts.append(start)
+            only.append(i)
+            priors.append(parameter.prior)
+            unit = (
+                parameter.unit
+                if parameter.unit is not None
+                else unit_of_place(place, experiments[0])
+            )
+            units += [unit] * start.size
+    repeated = sorted({n for n in names if names.count(n) > 1})
+    require(not repeated, "parameters", ", ".join(repeated), "each name once")
+    listed = names, places, kinds, bounds, starts, only, priors, units
+    return ParameterSet(*map(tuple, listed))
+
+
+def _place(parameter: Parameter, experiment: Experiment) -> Place:
+    return place_of(parameter.name, experiment, parameter.where, parameter.also)
+
+
+def _require_alike(parameter: Parameter, start, experiments: list[Experiment]) -> None:
+    """What is shared has one shape."""
+    for i, other in enumerate(experiments[1:], 1):
+        shape = jnp.shape(_place(parameter, other).read(other))
+        given = f"shape {shape} in the experiment of recording {i}"
+        require(shape == start.shape, f"parameter {parameter.name!r}", given, f"{start.shape}")
+
+
+def _numbered(name: str, shape) -> list[str]:
+    return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(*shape)]
+
+
+def _kind(parameter: Parameter, start) -> str:
+    values = known_values(start)
+    if parameter.bounds is not None:
+        low, high = parameter.bounds
+        inside = values is None or bool(np.all((low < values) & (values < high)))
+        require(inside, parameter.name, start, f"a start between its bounds {low:g} and {high:g}")
+        return "bounded"
+    positive = values is None or bool(np.all(values > 0))
+    if parameter.transform == "log":
+        require(positive, parameter.name, start, "a positive start for the log transform")
+    # coordinates may change their sign on the way
+    start_number = parameter.name.startswith("state0")
+    return parameter.transform or ("log" if positive and not start_number else "linear")
+
+
+def varied(base: Experiment, row: Mapping[str, Any]) -> Experiment:
+    """`base` with the numbers of `row`, by the names of `Parameter`; a single number fills an
+    array."""
+    for name, value in row.items():
+        place = collect([name], base).places[0]
+        old = place.read(base)
+        new = jnp.asarray(value, old.dtype)
+        if new.ndim:
+            require_shape(name, new, old.shape)
+        base = place.write(base, jnp.broadcast_to(new, old.shape))
+    return base
+
+
+def unit_of_parameter(base: Experiment, name: str) -> str:
+    """The unit of a number by its name, "" if nobody knows it."""
+    return (*collect([name], base).units, "")[0]
+
+
+class Vary(eqx.Module):
+    """From a row of numbers, by name, to the experiment that has them."""
+
+    base: Experiment
+
+    def __call__(self, row: Mapping[str, Any]) -> Experiment:
+        return varied(self.base, row)

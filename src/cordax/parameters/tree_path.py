@@ -1,0 +1,164 @@
+"""Where a number of an experiment is: by a dotted path, or by a function of the machine."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+
+from .._base.checks import require, require_shape
+from ..simulation.experiment import Experiment
+
+
+class Place(eqx.Module):
+    """How to read one parameter from an experiment and write it back."""
+
+    leaf: Callable[[Experiment], Any] = eqx.field(static=True)
+    entry: tuple[int, ...] | None = eqx.field(static=True, default=None)
+    also: tuple["Place", ...] = ()
+
+    @property
+    def of_start(self) -> bool:
+        return isinstance(self.leaf, Path) and self.leaf.steps[0] == "state0"
+
+    def read(self, experiment: Experiment):
+        leaf = self.leaf(experiment)
+        return leaf if self.entry is None else leaf[self.entry]
+
+    def write(self, experiment: Experiment, value) -> Experiment:
+        for place in self.also:
+            experiment = place.write(experiment, value)
+        if self.entry is not None:
+            value = self.leaf(experiment).at[self.entry].set(value)
+        return eqx.tree_at(self.leaf, experiment, value)
+
+
+def place_of(
+    name: str,
+    experiment: Experiment,
+    where: Callable[[Any], Any] | None = None,
+    also: Sequence[str] = (),
+) -> Place:
+    """By a dotted path, or `where`, a function of the machine which then only is called `name`;
+    with the places that are `also` written, of the same shape."""
+    known = where is None
+    place = _by_path(name, experiment) if known else _by_function(name, experiment, where)
+    others = tuple(_by_path(other, experiment) for other in also)
+    for other, found in zip(also, others, strict=True):
+        require_shape(other, found.read(experiment), place.read(experiment).shape)
+    return Place(place.leaf, place.entry, others)
+
+
+def _by_function(name: str, experiment: Experiment, where) -> Place:
+    place = Place(OfMachine(where))
+    _require_floats(name, place.read(experiment))
+    return place
+
+
+def _by_path(name: str, experiment: Experiment) -> Place:
+    steps = _steps(name)
+    # a path on the machine unless its first step is a part of the experiment
+    if steps[0] not in ("state0", "control"):
+        steps = ("system", *steps)
+    node, entry = experiment, None
+    for i, step in enumerate(steps):
+        if isinstance(step, str):
+            if not (isinstance(node, eqx.Module) and hasattr(node, step)):
+                require(False, f"parameter {name!r}", repr(step), _choices(node))
+            node = getattr(node, step)
+        elif isinstance(node, (list, tuple)) and len(step) == 1 and step[0] < len(node):
+            node = node[step[0]]
+        else:
+            shape = getattr(node, "shape", ())
+            fits = i == len(steps) - 1 and len(step) == len(shape)
+            fits = fits and all(k < n for k, n in zip(step, shape, strict=True))
+            require(fits, f"parameter {name!r}", list(step), f"an index into {shape}")
+            entry = step
+    _require_floats(name, node)
+    return Place(Path(steps if entry is None else steps[:-1]), entry)
+
+
+class Path(eqx.Module):
+    """Follow attributes and indices. Equal paths are equal, so that a second fit is not
+    retraced."""
+
+    steps: tuple = eqx.field(static=True)
+
+    def __call__(self, experiment):
+        node = experiment
+        for step in self.steps:
+            node = getattr(node, step) if isinstance(step, str) else node[step[0]]
+        return node
+
+    def __hash__(self):
+        return hash(self.steps)
+
+
+class OfMachine(eqx.Module):
+    """A function from the machine, asked of an experiment. Equal for equal functions, likewise."""
+
+    where: Callable[[Any], Any] = eqx.field(static=True)
+
+    def __call__(self, experiment):
+        return self.where(experiment.system)
+
+    def __hash__(self):
+        return hash(self.where)
+
+
+def _steps(path: str) -> tuple[str | tuple[int, ...], ...]:
+    """`"bodies[1].mass[0,2]"` as ("bodies", (1,), "mass", (0, 2))."""
+    token = re.compile(r"\.?([A-Za-z_]\w*)|\[(\d+(?:,\d+)*)\]")
+    steps, used = [], 0
+    while used < len(path):
+        match = token.match(path, used)
+        if match is None:
+            break
+        name, index = match.groups()
+        steps.append(name if name else tuple(int(i) for i in index.split(",")))
+        used = match.end()
+    require(
+        used == len(path) and bool(steps) and isinstance(steps[0], str) and path[0] != ".",
+        "parameter",
+        repr(path),
+        "a dotted path such as 'tendon.stiffness' or 'springs.stiffness[2]'",
+    )
+    return tuple(steps)
+
+
+def _choices(node) -> str:
+    """The fields of a module, for an error message."""
+    if node is None or not isinstance(node, eqx.Module):
+        return f"nothing: {type(node).__name__} has no named numbers"
+    names = [
+        name
+        for name, value in vars(node).items()
+        if isinstance(value, eqx.Module) or eqx.is_inexact_array(value)
+    ]
+    return f"one of {', '.join(names)} of {type(node).__name__}"
+
+
+def _require_floats(name: str, node) -> None:
+    require(
+        eqx.is_inexact_array(node),
+        f"parameter {name!r}",
+        type(node).__name__,
+        _choices(node) if isinstance(node, eqx.Module) else "an array of floating-point numbers",
+    )
+
+
+def unit_of_place(place: Place, experiment: Experiment) -> str:
+    """The unit that the docstring of the part which holds a number gives it: `` `name` [N] ``."""
+    steps = place.leaf.steps if isinstance(place.leaf, Path) else ()
+    if not steps or not isinstance(steps[-1], str):
+        return ""
+    if steps[0] == "state0":
+        return ""
+    owner = Path(steps[:-1])(experiment)
+    for kind in type(owner).__mro__:
+        if kind.__module__.split(".")[0] in ("equinox", "builtins"):
+            continue
+        found = re.search(rf"`{steps[-1]}`[^`\[]*\[([^\]\n]+)\]", kind.__doc__ or "")
+        if found:
+            return found[1]
+    return ""

@@ -1,0 +1,127 @@
+"""Trajectory piecewise-linear forces (TPWL)."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._base.checks import require, require_positive
+from .._base.precision import float_field
+from ..math.safe import safe_norm
+from ..mechanics import Linearisation, State, System
+from ..mechanics.linearisation import linearise_densely
+from ..mechanics.wrapper import Delegate
+
+
+class PiecewiseLinear(Delegate):
+    """A machine whose force is a weighted mean of linearisations about k states (Rewieński and
+    White); mass matrix and constraints stay those of `inner`. Made by `piecewise_linear`.
+
+    Weights fall with the distance of the states in (q, v times `velocity_scale` [s]) like
+    `exp(-exponent d / d_min)`: at a point itself, its linearisation alone counts.
+
+    `structured`: methods that need no exact derivative of the force (`Rosenbrock2`, linearly
+    implicit Euler) solve with that of `inner`, which may have structure; blended matrices are
+    full."""
+
+    q: Float[Array, "k n"] = float_field()
+    v: Float[Array, "k n"] = float_field()
+    values: Float[Array, "k n"] = float_field()
+    by_state: Float[Array, "k n 2*n"] = float_field()
+    by_input: Float[Array, "k n n_u"] = float_field()
+    exponent: Float[Array, ""] = float_field(default=25.0)
+    velocity_scale: Float[Array, ""] = float_field(default=0.0)
+    structured: bool = eqx.field(static=True, default=False)
+
+    def weights(self, q, v) -> Float[Array, " k"]:
+        """Of the points, at a state: they sum to one."""
+        near = jnp.concatenate([q - self.q, self.velocity_scale * (v - self.v)], axis=1)
+        distance = safe_norm(near)
+        return jax.nn.softmax(-self.exponent * distance / (jnp.min(distance) + 1e-9))
+
+    def force(self, t, q, v, u):
+        moved = jnp.concatenate([q - self.q, v - self.v], axis=1)
+        linear = self.values + jnp.einsum("knm,km->kn", self.by_state, moved)
+        linear = linear + jnp.einsum("knu,u->kn", self.by_input, u)
+        return self.weights(q, v) @ linear
+
+    def linearise(self, t, q, v, u, **about):
+        if not self.structured:
+            return linearise_densely(self, t, q, v, u, **about)
+        motion = self.inner.linearise(t, q, v, u, **about)
+        return _Near(motion=motion, f=self.force(t, q, v, u))
+
+
+class _Near(Linearisation):
+    """That of another machine with nearly the same force, `motion`, and the force itself."""
+
+    motion: Linearisation
+    f: Float[Array, " n"]
+    exact: bool = eqx.field(static=True, default=False)
+
+    def stiffness(self, x):
+        return self.motion.stiffness(x)
+
+    def inertia(self, x):
+        return self.motion.inertia(x)
+
+    def factorise(self, h, h2):
+        return self.motion.factorise(h, h2)
+
+    def implicit_solve(self, factor, h, h2, b):
+        return self.motion.implicit_solve(factor, h, h2, b)
+
+    def constrained_solver(self, jacobian, h, h2=None, rows=None):
+        return self.motion.constrained_solver(jacobian, h, h2, rows)
+
+    def matrices(self):
+        return self.motion.matrices()
+
+
+def piecewise_linear(
+    system: System,
+    points: Sequence[State],
+    *,
+    t: float = 0.0,
+    exponent: float = 25.0,
+    velocity_scale: float = 0.0,
+    structured: bool = False,
+) -> PiecewiseLinear:
+    """`system` with its force linearised about `points` at time `t` and zero inputs, in which it is
+    linear. Other arguments: those of `PiecewiseLinear`."""
+    require(len(points) >= 1, "points", points, "one state or more")
+    require_positive("exponent", exponent)
+    require_positive("velocity_scale", velocity_scale, zero_allowed=True)
+    require(system.n_q == system.n_v, "system", type(system).__name__, "as many q as v")
+    q, v = (jnp.stack([jnp.asarray(getattr(p, x)) for p in points]) for x in "qv")
+    linear = _linearised(system, jnp.asarray(t, q.dtype), jnp.concatenate([q, v], axis=1))
+    return PiecewiseLinear(system, q, v, *linear, exponent, velocity_scale, structured)
+
+
+@eqx.filter_jit
+def _linearised(system: System, t, x: Float[Array, "k 2*n"]):
+    """The force at k states (q, v) without inputs, and its derivatives by state and input."""
+    n, rest = system.n_q, jnp.zeros(system.n_u, x.dtype)
+
+    def force(x, u):
+        return system.force(t, x[:n], x[n:], u)
+
+    both = jax.jacfwd(force, argnums=(0, 1))
+    return jax.vmap(lambda x: (force(x, rest), *both(x, rest)))(x)
+
+
+def far_apart(states: State, count: int, velocity_scale: float = 0.0) -> list[State]:
+    """`count` states of a trajectory (k, n), each the farthest from those chosen before in
+    (q, v times `velocity_scale` [s]), beginning with the first."""
+    q, v = np.asarray(states.q), np.asarray(states.v)
+    require(1 <= count <= len(q), "count", count, f"1 to {len(q)}")
+    x = np.concatenate([q, velocity_scale * v], axis=1)
+    chosen = [0]
+    distance = np.linalg.norm(x - x[0], axis=1)
+    for _ in range(count - 1):
+        chosen.append(int(np.argmax(distance)))
+        distance = np.minimum(distance, np.linalg.norm(x - x[chosen[-1]], axis=1))
+    return [State(q[i], v[i]) for i in chosen]

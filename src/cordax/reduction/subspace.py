@@ -1,0 +1,107 @@
+"""Motions restricted to a linear subspace, by Galerkin's method."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._base.checks import require, require_shape
+from .._base.precision import float_field
+from ..mechanics import State
+from ..mechanics.constraints import ConstraintTerms
+from ..mechanics.wrapper import Delegate
+
+
+class Subspace(Delegate):
+    """A machine with `q = origin + basis y`: its equations, exact, projected on the columns of
+    `basis` (n, r); coordinates y (r,). For machines without quaternions.
+
+    Inputs, constraints, outputs and energies are those of `inner` at the lifted state. Mass matrix
+    and force cost what they cost there: such a model pays through larger steps."""
+
+    basis: Float[Array, "n r"] = float_field()
+    origin: Float[Array, " n"] = float_field()
+
+    def __check_init__(self):
+        n = self.inner.n_q
+        require(n == self.inner.n_v, "inner", type(self.inner).__name__, "as many q as v")
+        require(self.basis.ndim == 2, "basis", f"shape {self.basis.shape}", f"shape ({n}, r)")
+        require_shape("basis", self.basis, (n, self.basis.shape[1]))
+        require_shape("origin", self.origin, (n,))
+
+    @property
+    def coordinate_names(self):
+        return tuple(f"y_{i + 1}" for i in range(self.basis.shape[1]))
+
+    def lift(self, state: State) -> State:
+        """The state of the whole machine."""
+        return State(self._q(state.q), self._v(state.v))
+
+    def project(self, state: State) -> State:
+        """The nearest state, by least squares of coordinates."""
+        fit = lambda x: jnp.linalg.lstsq(self.basis, x)[0]
+        return State(fit(state.q - self.origin), fit(state.v))
+
+    def _q(self, y):
+        return self.origin + self.basis @ y
+
+    def _v(self, y):
+        return self.basis @ y
+
+    def mass_matrix(self, q):
+        at = self._q(q)
+        columns = jax.vmap(lambda b: self.inner.momentum(at, b), in_axes=1, out_axes=1)
+        return self.basis.T @ columns(self.basis)
+
+    def momentum(self, q, v):
+        return self.basis.T @ self.inner.momentum(self._q(q), self._v(v))
+
+    def kinetic_energy(self, q, v):
+        return self.inner.kinetic_energy(self._q(q), self._v(v))
+
+    def force(self, t, q, v, u):
+        return self.basis.T @ self.inner.force(t, self._q(q), self._v(v), u)
+
+    def held(self, t, q, v):
+        return self.inner.held(t, self._q(q), self._v(v))
+
+    def held_force(self, t, q, held):
+        return self.basis.T @ self.inner.held_force(t, self._q(q), held)
+
+    def constraint(self, t, q):
+        return self.inner.constraint(t, self._q(q))
+
+    @property
+    def n_constraints(self):
+        return self.inner.n_constraints
+
+    @property
+    def one_sided(self):
+        return self.inner.one_sided
+
+    def constraint_terms(self, t, q, v):
+        phi, J, rate, bias = self.inner.constraint_terms(t, self._q(q), self._v(v))
+        return ConstraintTerms(phi, J @ self.basis, rate, bias)
+
+    def multiplier_forces(self, t, q, multipliers):
+        return self.inner.multiplier_forces(t, self._q(q), multipliers)
+
+    def potential_energy(self, t, q):
+        return self.inner.potential_energy(t, self._q(q))
+
+    def valid(self, t, q, v):
+        return self.inner.valid(t, self._q(q), self._v(v))
+
+    def expected(self, t, q, v):
+        return self.inner.expected(t, self._q(q), self._v(v))
+
+    def outputs(self, t, q, v, u, multipliers):
+        return self.inner.outputs(t, self._q(q), self._v(v), u, multipliers)
+
+    def alarms(self, t, q, v, u, multipliers):
+        return self.inner.alarms(t, self._q(q), self._v(v), u, multipliers)
+
+    def geometry(self, t, q):
+        return self.inner.geometry(t, self._q(q))
+
+    def default_state(self):
+        return self.project(self.inner.default_state())

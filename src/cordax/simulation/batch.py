@@ -1,0 +1,340 @@
+"""Many variants of a machine at once."""
+
+import dataclasses
+import functools
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
+
+from .._base.checks import require, require_whole
+from .._jax.callable_identity import same_if_equal
+from .._jax.xla_flags import compiler_is_known
+from ..mechanics import System
+from ._simulate import Start, simulate, start_of, stored_count
+from .executor import Static, batch_capacity, split
+from .experiment import Experiment
+from .postprocess import pieces_together
+from .time_loop import Run, blocks, start
+from .trajectory import Trajectory
+
+
+def simulate_batch(
+    build: Callable[[Any], Any],
+    parameters: Any,
+    *,
+    chunk: int = 64,
+    workers: int | None = None,
+    keep: Callable[[Trajectory], Any] | None = None,
+    **options,
+) -> Any:
+    """Simulate one machine for each row of `parameters`.
+
+    **Arguments:**
+
+    - `build`: from one row of parameters to a machine, or to `(machine, state0)`, or to `(machine,
+      state0, control)`, or to an `Experiment`, whose settings other options replace.
+    - `parameters`: a pytree of arrays with a common leading axis, the batch.
+    - `chunk`: members advanced together in one compiled loop; small enough for the cache, large
+      enough for vector units.
+    - `workers`: chunks advanced at the same time, one thread each; default: the number of cores.
+      One where the compiled machine calls LAPACK, whose calls would wait for each other.
+    - `keep`: what to return of each member instead of its whole trajectory, computed within the
+      compiled loop: a function from a `Trajectory`, which knows its machine, to any arrays.
+    - other options as in `simulate`; `throw` is off: every member carries its own `result` and
+      `failure_time`, and a failed one leaves the others alone.
+
+    Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members
+    differ), or what `keep` returns, with that axis. Where JAX has several devices, chunks are
+    spread over them.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    import jax.numpy as jnp
+    from cordax.systems import Pendulum
+
+    lengths = jnp.array([0.8, 0.9, 1.0])
+    swing = lambda length: Pendulum(length=length)
+    runs = cordax.simulate_batch(swing, lengths, dt=0.01, duration=0.5)
+    print(runs.q.shape)  # (3, 51, 1)
+    ```
+    """
+    build = same_if_equal(build)  # a lambda is a new function each time
+    leaves = jax.tree.leaves(parameters)
+    require(
+        len(leaves) > 0 and all(jnp.ndim(x) >= 1 for x in leaves),
+        "parameters",
+        parameters,
+        "arrays with a leading batch axis",
+    )
+    size = leaves[0].shape[0]
+    require(
+        all(x.shape[0] == size for x in leaves),
+        "parameters",
+        [x.shape for x in leaves],
+        "equal leading axes",
+    )
+    require(callable(build), "build", build, "a function from a row of parameters to a machine")
+    require_whole("chunk", chunk, 1)
+    if workers is not None:
+        require_whole("workers", workers, 1)
+    options = {name: x for name, x in options.items() if name not in ("throw", "progress")}
+    if any(isinstance(x, Tracer) for x in leaves):
+        return _simulate_rows(build, keep, parameters, _frozen(options))
+    devices = jax.local_devices()
+    mesh = Mesh(np.asarray(devices), "batch") if len(devices) > 1 else None
+    chunk = min(chunk, -(-size // len(devices))) * len(devices)
+    parameters = jax.tree.map(_known_rows, parameters)
+    pieces = [_rows(parameters, start, chunk) for start in range(0, size, chunk)]
+    counted = keep is None and _is_static(build)
+    found = _counted(build, pieces[0], options, chunk, mesh) if counted else None
+    if found is None:
+        found = _whole(build, keep, pieces[0], options, mesh, known=True)
+    run, alone = found
+    first = run(pieces[0])  # compiles once, before threads ask for the same function
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves(first)):
+        # `build` refers to numbers of a transformation
+        run, alone = _whole(build, keep, pieces[0], options, mesh, known=False)
+        first = run(pieces[0])
+    parts = [first]
+    if len(pieces) > 1:
+        # LAPACK calls of two executions at once block each other in XLA's thread pool
+        with ThreadPoolExecutor(1 if alone() else workers or os.cpu_count()) as pool:
+            parts += list(pool.map(run, pieces[1:]))
+    return jax.tree.map(lambda *xs: _together(xs, size), *parts)
+
+
+def _is_static(build) -> bool:
+    return not any(eqx.is_array(x) for x in jax.tree.leaves(build))
+
+
+def _frozen(options: dict) -> tuple:
+    return tuple(sorted(options.items(), key=lambda o: o[0]))
+
+
+def _together(xs, size: int):
+    """Chunks end to end, on one device; by NumPy where numbers are known: JAX would compile for
+    every shape."""
+    if any(isinstance(x, Tracer) for x in xs):
+        return jnp.concatenate(xs)[:size]
+    return jax.device_put(np.concatenate([np.asarray(x) for x in xs])[:size])
+
+
+def _whole(build, keep, piece, options, mesh, *, known: bool):
+    """A function that runs a chunk in one loop, compiled for the duration, and one that tells
+    whether only one at a time may run. `known`: nothing is differentiated."""
+    given, how = (build, keep), (_frozen(options), mesh, known)
+    run = lambda piece: jax.block_until_ready(_simulate_rows(*given, piece, *how))
+    lapack = lambda: _calls_lapack(_simulate_rows, *given, piece, *how)
+    return run, lambda: mesh is not None or lapack()
+
+
+def _counted(build, piece, options, chunk: int, mesh):
+    """The same for any duration, in pieces of a fixed size, as `simulate` does; None where members
+    have phases or a method with a time loop of its own."""
+    options = dict(options)
+    options.pop("adjoint", None)  # of what is known nobody asks for derivatives
+    duration = options.pop("duration", None)
+    static, arrays = split(_frozen(options))
+    times = _single(build, static, arrays, piece)
+    if times is None:
+        return None
+    t0, dt, save_every, own = times
+    n_saves = stored_count(t0, dt, own if duration is None else duration, save_every)
+    capacity = batch_capacity(chunk, save_every)
+    given = build, static, capacity, mesh, arrays
+
+    def run(piece) -> Trajectory:
+        carry, parts, counts = _start_rows(build, static, mesh, arrays, piece), [], []
+        for first in range(0, n_saves, capacity):
+            count = min(capacity, n_saves - first)
+            numbers = np.asarray(first), np.asarray(count)
+            part, carry = _block_rows(*given, piece, carry, *numbers)
+            parts.append(part)
+            counts.append(count)
+        return pieces_together(jax.block_until_ready(parts), counts, None, axis=1)
+
+    def alone() -> bool:
+        some = np.asarray(0)
+        carry = jax.eval_shape(functools.partial(_start_rows, build, static, mesh), arrays, piece)
+        return _calls_lapack(_block_rows, *given, piece, carry, some, some)
+
+    return run, alone
+
+
+_with_lapack: dict[Any, bool] = {}
+#: a call whose first operand has more axes than a matrix
+_BATCHED = re.compile(r"@lapack_[^\n]*?: \(tensor<\d+x\d+x\d+x")
+
+
+def _calls_lapack(function, *arguments) -> bool:
+    """Whether the compiled function calls LAPACK for batches; looked up once per function and
+    shapes."""
+    leaves, structure = jax.tree.flatten(arguments)
+    numeric = lambda x: hasattr(x, "dtype")
+    key = function, structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
+    if key not in _with_lapack:
+        text = function.lower(*arguments).as_text()
+        _with_lapack[key] = _BATCHED.search(text) is not None
+    return _with_lapack[key]
+
+
+def _rows(parameters, start: int, count: int):
+    """`count` rows from `start`; the last row is repeated where they run out, so that all chunks
+    have one shape."""
+    last = jax.tree.leaves(parameters)[0].shape[0] - 1
+    index = np.minimum(np.arange(start, start + count), last)
+    return jax.tree.map(lambda x: x[index], parameters)
+
+
+def _known_rows(x):
+    """As a NumPy array, if it can be one: an operation of JAX outside of a compiled function takes
+    as long as many steps."""
+    return x if jnp.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
+
+
+def _member(built, options: dict) -> Start | None:
+    """One member before its first step; None where it has phases or a time loop of its own."""
+    if isinstance(built, Experiment):
+        if built.switches:  # which of them come before the end is not known here
+            return None
+        arguments = built.replace(**_settings(options)).arguments(partial=True)
+        arguments["accuracy"] = options.get("accuracy")
+        found = start_of(**arguments)
+    else:
+        found = start_of(**_as_arguments(built, options))
+    return None if found.run.integrator.whole_runs else found
+
+
+def _as_arguments(built, options: dict) -> dict:
+    system, state0, *rest = built if isinstance(built, tuple) else (built, None)
+    require(
+        isinstance(system, System),
+        "build",
+        system,
+        "a function returning a System or a tuple starting with one",
+    )
+    given = {"control": rest[0]} if rest else {}
+    return {"system": system, "state0": state0} | options | given
+
+
+def _settings(options: dict) -> dict:
+    """Those that an `Experiment` has."""
+    return {name: x for name, x in options.items() if name not in ("adjoint", "accuracy")}
+
+
+_kinds: dict = {}
+
+
+def _single(build, static: Static, arrays, piece):
+    """Times [s] and distance of stored instants of a member; None where `_member` is."""
+    if (build, static) not in _kinds:
+        row = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), piece)
+
+        def look(row, arrays):
+            found = _member(build(row), dict(static.put(arrays)))
+            times = lambda x: (x.t0, x.dt, x.run.save_every, x.duration)
+            _kinds[build, static] = None if found is None else times(found)
+
+        jax.eval_shape(look, row, arrays)
+        for old in list(_kinds)[:-64]:
+            _kinds.pop(old, None)
+    return _kinds[build, static]
+
+
+def _started(build, static: Static, arrays, row) -> tuple[Run, Any, Any, Any]:
+    found = _member(build(row), dict(static.put(arrays)))
+    assert found is not None
+    return _undifferentiated(found)
+
+
+def _undifferentiated(found: Start) -> tuple[Run, Any, Any, Any]:
+    """A member's run, state and times, of which no derivatives are asked for."""
+    lanes = jax.default_backend() == "cpu" and compiler_is_known()
+    run = dataclasses.replace(found.run, traced=False, lanes=lanes)
+    dtype = found.given[0].q.dtype
+    return run, found.given, jnp.asarray(found.t0, dtype), jnp.asarray(found.dt, dtype)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _start_rows(build, static: Static, mesh, arrays, rows):
+    def one(arrays, row):
+        run, given, t0, dt = _started(build, static, arrays, row)
+        state, memory, status = given
+        return start(run, state, memory, status, t0, dt)
+
+    return _spread(one, mesh, (arrays,), (rows,))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _block_rows(build, static: Static, capacity: int, mesh, arrays, rows, carry, first, count):
+    def one(arrays, first, count, row, carry):
+        run, _, t0, dt = _started(build, static, arrays, row)
+        part, carry = blocks(run, carry, first, t0, dt, capacity, count)
+        return _without_system(part), carry
+
+    return _spread(one, mesh, (arrays, first, count), (rows, carry))
+
+
+def _spread(one, mesh: Mesh | None, shared: tuple, rows: tuple):
+    """A function of what all members share and of one member's rows, for all of them; every device
+    has its own members: nothing that the compiler could spread otherwise."""
+    members = jax.vmap(one, in_axes=(None,) * len(shared) + (0,) * len(rows))
+    if mesh is None:
+        return members(*shared, *rows)
+    specs = (P(),) * len(shared) + (P("batch"),) * len(rows)
+    spread = jax.shard_map(
+        members, mesh=mesh, in_specs=specs, out_specs=P("batch"), check_vma=False
+    )
+    return spread(*shared, *rows)
+
+
+@eqx.filter_jit
+def _simulate_rows(
+    build, keep, parameters, options, mesh: Mesh | None = None, known: bool = False
+) -> Any:
+    given = {name: x for name, x in options if name != "adjoint"}
+
+    def one(row):
+        built = build(row)
+        member = _member(built, given) if known else None
+        run = _simulate_any(built, dict(options)) if member is None else _simulate_known(member)
+        return _without_system(run) if keep is None else keep(run)
+
+    return _spread(one, mesh, (), (parameters,))
+
+
+def _without_system(trajectory: Trajectory) -> Trajectory:
+    return dataclasses.replace(trajectory, system=None, phases=())
+
+
+def _simulate_known(member: Start) -> Trajectory:
+    """One phase of which nothing is differentiated: a loop that ends when its slowest member
+    does, whose steps are one loop over the members where they can."""
+    run, (state, memory, status), t0, dt = _undifferentiated(member)
+    n_saves = stored_count(member.t0, member.dt, member.duration, run.save_every)
+    carry = start(run, state, memory, status, t0, dt)
+    return blocks(run, carry, 0, t0, dt, n_saves)[0]
+
+
+_QUIET = {"throw": False, "progress": False}
+
+
+def _simulate_any(built, options: dict) -> Trajectory:
+    if not isinstance(built, Experiment):
+        return simulate(**_as_arguments(built, options), **_QUIET)
+    how = {name: options[name] for name in ("adjoint", "accuracy") if name in options}
+    return simulate(built.replace(**_settings(options)), **how, **_QUIET)

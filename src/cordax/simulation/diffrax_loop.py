@@ -1,0 +1,54 @@
+"""Runs by a method that integrates the whole of one by itself (`Diffrax`)."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .._base.checks import require
+from .._base.results import GOOD, RESULTS, Code
+from ..mechanics import State
+from .postprocess import stored_trajectory
+from .time_loop import ContinuousInput, Run
+
+
+def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
+    """One phase by a method that has a time loop of its own. Returns the trajectory, and the last
+    state, memory and status."""
+    unprepared, run = run.dynamics.system, run.prepared()
+    require(
+        run.hold == 0,
+        "control",
+        type(run.controller).__name__,
+        "a controller without memory or period, which "
+        f"{type(run.integrator).__name__} evaluates in every stage",
+    )
+    run.check(state, t0)
+    t = t0 + jnp.arange(n_saves + 1) * (run.save_every * dt)
+    u = ContinuousInput(run)
+    method: Any = run.integrator  # `whole_runs`
+    forward = run.adjoint == "forward"
+    (q, v), finite, ended = method.solve(run.dynamics, t, dt, state, u, forward)
+    system = run.dynamics.system
+    valid = jax.vmap(lambda t, q, v: jnp.asarray(system.valid(t, q, v)))(t, q, v)
+    earlier = status[0] != GOOD
+    bad = ~(finite & valid) | earlier
+    first = jnp.argmax(bad)
+    kind = jnp.where(finite[first], Code.RUNAWAY_STATE, Code.NONFINITE_STATE)
+    code = jnp.where(jnp.any(bad), kind, GOOD)
+    code = jnp.where(earlier, status[0], code.astype(status[0].dtype))
+    failure = jnp.where(earlier, status[1], jnp.where(code == GOOD, jnp.inf, t[first]))
+    # rows after the failure repeat the last good one, as with a fixed step
+    last_good = jnp.where(code == GOOD, n_saves, jnp.maximum(first - 1, 0))
+    row = jnp.minimum(jnp.arange(n_saves + 1), last_good)
+    states = State(q[row], v[row])
+    inputs = jax.vmap(lambda t, s: run.control(t, s, ())[0])(t, states)
+    trajectory, last, (code, failure) = stored_trajectory(
+        run, unprepared, t, states, inputs, None, (), {}, (code, failure)
+    )
+    # Where the method gave up, states are missing; its reason says more than that they are.
+    known = (ended == RESULTS.successful) | earlier | (code == Code.RUNAWAY_STATE)
+    merged = RESULTS.where(known, trajectory.result, ended)
+    trajectory = eqx.tree_at(lambda x: x.result, trajectory, merged)
+    return trajectory, last, (), (code, failure)

@@ -1,0 +1,161 @@
+"""A machine as an environment: `reset` and `step` with actions that are inputs, as functions.
+
+For learning and for loops of one's own, one machine or a batch of them; everything composes with
+`jax.jit`, `jax.vmap` and `jax.grad`. `cordax.simulation.gymnasium` wraps it for Gymnasium."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from .._base.checks import require, require_instance, require_shape, require_whole
+from .._base.precision import as_float_array, float_field
+from .._base.results import GOOD
+from ..mechanics import Controller, State
+from ._simulate import good_status
+from .experiment import Experiment
+from .plan import prepare
+from .time_loop import Carry, Run, blocks, start
+from .trajectory import Trajectory
+
+
+class Moment(NamedTuple):
+    """Where an environment is: the run so far, without its past, and how many steps of control it
+    has taken."""
+
+    carry: Carry
+    count: Int[Array, ""]
+
+    @property
+    def state(self) -> State:
+        return self.carry.state
+
+
+class Outcome(NamedTuple):
+    """Of one step: what is seen, (n_o,); what it earned; whether the task is over for good
+    (`terminated`, with `failed` where the simulation could not go on) or only its time
+    (`truncated`)."""
+
+    observation: Float[Array, " n_o"]
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+    truncated: Bool[Array, ""]
+    failed: Bool[Array, ""]
+
+
+class _Held(Controller):
+    """Inputs that stay."""
+
+    u: Float[Array, " n_u"] = float_field()
+
+    def __call__(self, t, state, memory):
+        return self.u, memory
+
+
+def everything(run: Trajectory):
+    """Coordinates and velocities, the default observation."""
+    return jnp.concatenate([run.q[-1], run.v[-1]])
+
+
+def nothing(run: Trajectory):
+    """The default reward."""
+    return jnp.zeros((), run.q.dtype)
+
+
+def never(run: Trajectory):
+    return jnp.asarray(False)
+
+
+class Environment(eqx.Module):
+    """A machine whose inputs are chosen every `every` steps.
+
+    **Arguments:**
+
+    - `experiment`: machine, start, step and method; its `duration` [s] is that of an episode, none
+      for episodes without end. Its control is not used.
+    - `every`: steps of the simulation in one step of control.
+    - `observe`, `reward`, `done`: functions from the `Trajectory` of a step of control, which has
+      its start and its end, `run["tension"][-1]`, to an array (n_o,), a number and a boolean: q and
+      v at the end, zero and never by default. What is seen of a start has that instant alone.
+    - `spread`: starts around the experiment's, a function `(key, machine, state) -> state`; all the
+      same by default.
+    """
+
+    experiment: Experiment
+    every: int = eqx.field(static=True, default=1)
+    observe: Callable[..., Any] = eqx.field(static=True, default=everything)
+    reward: Callable[..., Any] = eqx.field(static=True, default=nothing)
+    done: Callable[..., Any] = eqx.field(static=True, default=never)
+    spread: Callable[..., State] | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        require_instance("experiment", self.experiment, Experiment)
+        require_whole("every", self.every, 1)
+        given = self.experiment.switches
+        require(not given, "switches", given, "an experiment without")
+
+    @property
+    def period(self) -> float:
+        """Between two choices of inputs [s]."""
+        return self.every * self._dt
+
+    @property
+    def length(self) -> int | None:
+        """Steps of control in an episode, if it ends."""
+        duration = self.experiment.duration
+        return None if duration is None else round(duration / self.period)
+
+    @property
+    def _dt(self) -> float:
+        own = self.experiment.dt
+        return self.experiment.system.default_dt if own is None else own
+
+    def _run(self, state: State, u) -> Run:
+        given = self.experiment
+        settings = {"accuracy": None, "adjoint": "scan", "save_every": self.every, "dt": self._dt}
+        how = given.integrator, given.formulation, _Held(u)
+        run = prepare(given.system, state, *how, **settings)[0]
+        method = run.integrator
+        require(not method.whole_runs, "integrator", type(method).__name__, "one that takes steps")
+        return run
+
+    @property
+    def _times(self):
+        return as_float_array(self.experiment.t0), as_float_array(self._dt)
+
+    def reset(self, key) -> tuple[Moment, Float[Array, " n_o"]]:
+        """The start of an episode and what is seen of it; `key`: of `jax.random`."""
+        machine, state = self.experiment.system, self.experiment.start
+        if self.spread is not None:
+            state = self.spread(key, machine, state)
+        run = self._run(state, jnp.zeros(machine.n_u, state.q.dtype))
+        carry = start(run, state, (), good_status(state), *self._times)
+        seen, _ = blocks(run, carry, 0, *self._times, n_saves=0)
+        return Moment(carry, jnp.zeros((), jnp.int32)), jnp.asarray(self.observe(seen))
+
+    def step(self, moment: Moment, action) -> tuple[Moment, Outcome]:
+        """One step of control with inputs `action` (n_u,). A simulation that fails stays where it
+        was, and is over."""
+        u = as_float_array(action)
+        require_shape("action", u, (self.experiment.system.n_u,))
+        run = self._run(moment.state, u)
+        seen, carry = blocks(run, moment.carry, moment.count, *self._times, n_saves=1)
+        count = moment.count + 1
+        failed = carry.status[0] != GOOD
+        late = jnp.asarray(False) if self.length is None else count >= self.length
+        over = failed | self.done(seen)
+        reward = jnp.asarray(self.reward(seen))
+        outcome = Outcome(jnp.asarray(self.observe(seen)), reward, over, late & ~over, failed)
+        return Moment(carry, count), outcome
+
+    def step_after(self, moment: Moment, action, over, key) -> tuple[Moment, Outcome]:
+        """`step`, or `reset` where the step before has ended the episode (`over`), which earns
+        nothing: for batches whose members end at different times."""
+        after, outcome = self.step(moment, action)
+        again, seen = self.reset(key)
+        no = jnp.asarray(False)
+        begun = again, Outcome(seen, jnp.zeros_like(outcome.reward), no, no, no)
+        return jax.tree.map(lambda a, b: jnp.where(over, a, b), begun, (after, outcome))

@@ -1,0 +1,346 @@
+"""The result of a simulation."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from .._base.checks import require
+from .._base.lazy_imports import of_extra
+from .._base.results import RESULTS
+from .._jax.program_cache import kept_filter_jit
+from ..integrators.events import Events
+from ..mechanics import State, System
+from ..mechanics.units import unit_of
+from . import trajectory_file as files
+
+
+class Trajectory(eqx.Module):
+    """Stored instants of a run. Arrays have a leading time axis of length k; in a batch, one more
+    before it.
+
+    `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m);
+    `violation` largest |Phi| (k,); `outputs` named quantities of the machine (k, ...); `warnings`
+    the time [s] of the first step at which each named condition of the machine held, inf if never;
+    `result` how the run ended and `failure_time` [s] the end of the step at which it failed (inf if
+    it did not; later states repeat the last good one); `events` what happened between steps, where
+    the integrator looks; `statistics` numbers of steps taken and refused, with `accuracy`, and of
+    Newton iterations, where there are any, refused steps included;
+    `phases` the trajectories of a run's phases, each with its machine, if there are several
+    (`system` is that of the last). Where a phase has fewer coordinates, inputs or outputs than
+    another, the rest is NaN."""
+
+    t: Float[Array, "*batch k"]
+    q: Float[Array, "*batch k n_q"]
+    v: Float[Array, "*batch k n_v"]
+    u: Float[Array, "*batch k n_u"]
+    multipliers: Float[Array, "*batch k m"]
+    violation: Float[Array, "*batch k"]
+    outputs: dict[str, Float[Array, "..."]]
+    warnings: dict[str, Float[Array, "*batch"]]
+    result: RESULTS
+    failure_time: Float[Array, "*batch"]
+    system: System | None
+    events: Events | None = None
+    statistics: dict[str, Int[Array, "*batch"]] = eqx.field(default_factory=dict)
+    phases: tuple["Trajectory", ...] = ()
+
+    def __getitem__(self, name: str):
+        """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` +
+        name."""
+        if name in self.outputs:
+            return self.outputs[name]
+        if self.phases and name in {n for phase in self.phases for n in phase.names}:
+            parts = [
+                phase[name] if name in phase.names else np.full(phase.t.shape, np.nan)
+                for phase in self.phases
+            ]
+            return jax.numpy.concatenate([p[..., :-1] for p in parts[:-1]] + [parts[-1]], axis=-1)
+        if self.system is not None:
+            for names, values, prefix in (
+                (self.system.coordinate_names, self.q, ""),
+                (self.system.velocity_names, self.v, "d_"),
+                (self.system.input_names, self.u, ""),
+            ):
+                if name.startswith(prefix) and name.removeprefix(prefix) in names:
+                    return values[..., names.index(name.removeprefix(prefix))]
+        raise KeyError(f"trajectory has no {name!r}; it has {', '.join(self.names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything that can be asked for by name."""
+        if self.system is None:
+            return tuple(self.outputs)
+        s = self.system
+        rates = tuple("d_" + n for n in s.velocity_names)
+        return (*s.coordinate_names, *rates, *s.input_names, *self.outputs)
+
+    @property
+    def succeeded(self):
+        return self.result == RESULTS.successful
+
+    def energy(self) -> dict[str, Float[Array, " k"]]:
+        """Kinetic, potential and total energy [J], shape (k,) each."""
+        if self.phases:
+            parts = [phase.energy() for phase in self.phases]
+            rows = lambda name: [p[name][..., :-1] for p in parts[:-1]] + [parts[-1][name]]
+            return {name: jax.numpy.concatenate(rows(name), axis=-1) for name in parts[-1]}
+        system = self._known_system("energy")
+        kinetic, potential = _energies(system, self.t, self.q, self.v)
+        return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
+
+    def drift(self) -> Float[Array, " k"]:
+        """Largest constraint violation |Phi| at each instant, shape (k,); zero for machines without
+        constraints. One-sided constraints that have let go count only where they are exceeded."""
+        return self.violation
+
+    def summary(self) -> str:
+        """What happened, in a few lines."""
+        if self.t.ndim > 1:
+            return self._batch_summary()
+        machine = type(self.system).__name__ if self.system is not None else "machine"
+        t = np.asarray(self.t)
+        lines = [f"{machine}: {t[0]:g} to {t[-1]:g} s, {len(t)} stored instants"]
+        if bool(self.succeeded):
+            lines.append("finished")
+        else:
+            lines.append(f"failed at t = {float(self.failure_time):g} s: {RESULTS[self.result]}")
+        if self.system is not None:
+            lines += [f"{name}: {text}" for name, text in self.system.summary(self).items()]
+        if np.any(self.violation):
+            lines.append(f"constraints: |Phi| up to {np.max(self.violation):.1e}")
+        if self.events is not None:
+            lines += self.events.sentences()
+        lines += [
+            f"warning: {name.replace('_', ' ')} from t = {float(time):g} s"
+            for name, time in self.warnings.items()
+            if np.isfinite(time)
+        ]
+        return "\n".join(lines)
+
+    def _batch_summary(self) -> str:
+        t, good = np.asarray(self.t), np.asarray(self.succeeded).ravel()
+        lines = [
+            f"batch of {good.size}: {t.min():g} to {t.max():g} s, {t.shape[-1]} stored instants",
+            f"finished: {np.sum(good)} of {good.size}",
+        ]
+        codes = np.asarray(self.result._value).ravel()  # pyright: ignore
+        times = np.asarray(self.failure_time).ravel()
+        for code in np.unique(codes[~good]):
+            members = np.flatnonzero(codes == code)
+            reason = RESULTS[_code_of(code)].split(". ")[0]
+            lines.append(
+                f"failed: {members.size}, first at t = {times[members].min():g} s, "
+                f"such as member {members[0]}: {reason}"
+            )
+        for name, first in self.warnings.items():
+            first = np.asarray(first).ravel()
+            if np.any(np.isfinite(first)):
+                lines.append(
+                    f"warning: {name.replace('_', ' ')} in {np.sum(np.isfinite(first))}, first at "
+                    f"t = {first.min():g} s"
+                )
+        return "\n".join(lines)
+
+    def to_xarray(self):
+        """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` [s], of a
+        batch along `member` too; units as attributes, or beside the names (needs the `data`
+        extra)."""
+        xr = of_extra("xarray", "data")
+
+        system = self._known_system("to_xarray")
+        t = np.asarray(self.t)
+        members = tuple(f"member_{i}" for i in range(t.ndim - 1))
+        members = ("member",) if len(members) == 1 else members
+        same = bool(np.all(t == t.reshape(-1, t.shape[-1])[0]))
+        require(same, "to_xarray", "members with other instants", "a batch with the same instants")
+        along = (*members, "time")
+        data: dict = {
+            "q": ((*along, "coordinate"), np.asarray(self.q)),
+            "v": ((*along, "velocity"), np.asarray(self.v)),
+            "u": ((*along, "input"), np.asarray(self.u)),
+            "multipliers": ((*along, "constraint"), np.asarray(self.multipliers)),
+            "violation": (along, np.asarray(self.violation)),
+        }
+        for name, values in self.outputs.items():
+            axes = tuple(f"{name}_{i}" for i in range(values.ndim - t.ndim))
+            data[name] = ((*along, *axes), np.asarray(values))
+        named = {
+            "coordinate": list(system.coordinate_names),
+            "velocity": list(system.velocity_names),
+            "input": list(system.input_names),
+        }
+        units = {
+            f"{axis}_unit": (axis, [unit_of(system, rate + name) or "" for name in names])
+            for (axis, names), rate in zip(named.items(), ("", "d_", ""), strict=True)
+        }
+        attributes = {"machine": type(system).__name__}
+        if not members:
+            attributes["result"] = RESULTS[self.result] or "successful"
+        time = t.reshape(-1, t.shape[-1])[0]
+        table = xr.Dataset(data, coords={"time": time} | named | units, attrs=attributes)
+        if members:
+            table["succeeded"] = (members, np.asarray(self.succeeded))
+        table["time"].attrs["units"] = "s"
+        for name in self.outputs:
+            if (unit := unit_of(system, name)) is not None:
+                table[name].attrs["units"] = unit
+        return table
+
+    def to_pandas(self, names: Sequence[str] | None = None):
+        """A `pandas.DataFrame` with `names` (default: all of them) as columns, in SI units, which
+        stand in its `attrs["units"]`, over `time` [s]; components are counted from one: `tension_1`
+        (needs the `data` extra)."""
+        pd = of_extra("pandas", "data")
+
+        system = self._known_one("to_pandas")
+        columns = as_columns(
+            {name: self[name] for name in (self.names if names is None else names)}
+        )
+        table = pd.DataFrame(columns, index=pd.Index(np.asarray(self.t), name="time"))
+        known = {name: unit_of(system, name) for name in columns}
+        table.attrs["units"] = {name: unit for name, unit in known.items() if unit is not None}
+        return table
+
+    # what follows is done by packages that know trajectories, imported where it is asked for
+    def to_csv(self, path: str | Path, names: Sequence[str] | None = None) -> Path:
+        """Write `names` (default: all of them) as a table that `cordax.io.read_csv` and
+        spreadsheets read; returns the path."""
+        from ..io import write_csv
+
+        self._known_one("to_csv")
+        return write_csv(path, self, names)
+
+    def to_html(self, path: str | Path, **options) -> Path:
+        """Write one web page that plays the run without server or network: `plot.write_page`."""
+        from ..plot import write_page
+
+        return write_page(self, path, **options)
+
+    def plot(self, names: Sequence[str] | None = None, **options):
+        """A figure of `names` (default: the machine's `overview`) over time: `plot.plot_states`."""
+        from ..plot import plot_states
+
+        self._known_one("plot")
+        return plot_states(self, names, **options)
+
+    def animate(self, path: str | Path, **options) -> Path:
+        """Write a film, `.gif` or `.mp4`, or a page that plays, `.html`: `plot.animate`."""
+        from ..plot import animate, write_page
+
+        self._known_one("animate")
+        as_page = Path(path).suffix.lower() in (".html", ".htm")
+        return (write_page if as_page else animate)(self, path, **options)
+
+    @property
+    def end(self) -> State:
+        """The last state: `simulate(run.system, run.end, t0=float(run.t[-1]), ...)` goes on."""
+        if self.phases:  # the last may have fewer coordinates than the widest
+            return self.phases[-1].end
+        return State(self.q[..., -1, :], self.v[..., -1, :])
+
+    def save(self, path: str | Path) -> Path:
+        """Write every number to `path` (NumPy `.npz`, added if missing), exactly; returns the path.
+        The file appears complete or not at all. Machines of cordax go with it, and phases each with
+        their own."""
+        return files.write(path, self._stored())
+
+    def _stored(self) -> files.Stored:
+        arrays: dict = {f: np.asarray(getattr(self, f)) for f in files.ARRAYS}
+        arrays |= {f"outputs/{name}": np.asarray(x) for name, x in self.outputs.items()}
+        arrays |= {f"warnings/{name}": np.asarray(x) for name, x in self.warnings.items()}
+        arrays |= {f"statistics/{name}": np.asarray(x) for name, x in self.statistics.items()}
+        if self.events is not None:
+            arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in files.EVENTS}
+        codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
+        arrays["result"] = np.asarray(files.RESULT_NAMES)[codes]
+        phases = tuple(phase._stored() for phase in self.phases)
+        return files.Stored(arrays, self.system, phases=phases)
+
+    @staticmethod
+    def load(path: str | Path, system: System | Sequence[System] | None = None) -> "Trajectory":
+        """Read what `save` wrote, with its machines if these are of cordax; give your own machine
+        as `system`, of a run in phases a list with one for each, to have names, energies and
+        pictures again. Nothing in the file is executed."""
+        found = files.read(path, with_machines=system is None)
+        given = list(system) if isinstance(system, Sequence) else [system]
+        if system is None or not found.phases:
+            given = given * max(1, len(found.phases))
+        wanted = f"one for each of the {len(found.phases)} phases of {path}"
+        one_each = len(given) == max(1, len(found.phases))
+        require(one_each, "system", f"{len(given)} machines", wanted)
+        phases = zip(found.phases, given, strict=False)
+        parts = tuple(_of_file(path, phase, machine) for phase, machine in phases)
+        return _of_file(path, found, given[-1], parts)
+
+    def _known_one(self, what: str) -> System:
+        """The machine of one run."""
+        if self.t.ndim > 1:
+            raise ValueError(
+                f"{what}: got a batch of {self.t.shape[0]} runs, expected one: "
+                f"jax.tree.map(lambda x: x[i], runs)"
+            )
+        return self._known_system(what)
+
+    def _known_system(self, what: str) -> System:
+        if self.system is None:
+            raise ValueError(f"{what} needs the machine: load with Trajectory.load(path, system)")
+        return self.system
+
+
+def _of_file(path, found: files.Stored, system: System | None, phases=()) -> Trajectory:
+    """A trajectory as it was stored, with a machine of the user where one is given."""
+    arrays, given = found.arrays, type(system).__name__
+    if system is not None and found.machine not in (None, given):
+        raise ValueError(f"system: got {given}, but {path} holds a trajectory of {found.machine}")
+    system = found.system if system is None else system
+    n_q = arrays["q"].shape[-1]  # of several phases, that of the widest
+    if system is not None and system.n_q != n_q and not phases:
+        raise ValueError(
+            f"system: got {system.n_q} coordinates, but {path} holds a trajectory of {n_q}"
+        )
+    read = lambda prefix: {
+        name.removeprefix(prefix): jax.numpy.asarray(x)
+        for name, x in arrays.items()
+        if name.startswith(prefix)
+    }
+    code = np.vectorize(files.RESULT_NAMES.index, otypes=[np.int32])(arrays["result"])
+    events = read("events/")
+    return Trajectory(
+        **{name: jax.numpy.asarray(arrays[name]) for name in files.ARRAYS},
+        outputs=read("outputs/"),
+        warnings=read("warnings/"),
+        result=_code_of(code),
+        system=system,
+        events=Events(**events) if events else None,
+        statistics=read("statistics/"),
+        phases=phases,
+    )
+
+
+def as_columns(quantities: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Quantities, shape (k,) or (k, ...), as named columns of a table, shape (k,) each."""
+    columns: dict[str, np.ndarray] = {}
+    for name, quantity in quantities.items():
+        values = np.asarray(quantity)
+        if values.ndim == 1:
+            columns[name] = values
+        else:
+            parts = values.reshape(len(values), -1).T
+            columns |= {f"{name}_{i + 1}": x for i, x in enumerate(parts)}
+    return columns
+
+
+def _code_of(value) -> RESULTS:
+    """A result by the number behind it."""
+    place = lambda r: r._value
+    return eqx.tree_at(place, RESULTS.successful, jax.numpy.asarray(value, dtype=np.int32))
+
+
+@kept_filter_jit
+def _energies(system: System, t, q, v):
+    return jax.vmap(system.energies)(t, q, v)

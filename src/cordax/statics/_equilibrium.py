@@ -1,0 +1,225 @@
+"""States at rest."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+from jaxtyping import Array, Bool, Float, Int
+
+from .._base.checks import (
+    known_values,
+    require,
+    require_finite,
+    require_instance,
+    require_positive,
+    require_shape,
+    require_whole,
+)
+from .._base.compiled_errors import raise_compiled
+from .._base.precision import as_float_array
+from .._base.revalidate import recheck
+from .._jax.program_cache import kept_filter_jit
+from ..mechanics import State, System
+from ..mechanics.consistent_state import POSITION_TOLERANCE
+from ..mechanics.constraints import constraint_force
+from .force_balance import Balance
+from .load_stepping import follow
+from .trust_region import EXHAUSTED, FOUND, STUCK, Search, search
+
+_UNMET, _PUSHED = 4, 5
+_REASONS = {
+    FOUND: "found",
+    STUCK: "no step leads nearer to balance",
+    EXHAUSTED: "max_steps were not enough",
+    _UNMET: "no configuration near the guess satisfies the constraints",
+    _PUSHED: "forces push where nothing holds",
+}
+
+
+class Equilibrium(eqx.Module):
+    """What `equilibrium(..., full=True)` found.
+
+    - `state`: at rest; `multipliers` (m,) of the constraints there;
+    - `residual` (n_v,): forces that are left, [N] or [N m]; `gap` (m,): constraints that are left;
+    - `unstable`, `neutral`: in how many allowed directions the machine is pushed away, and in how
+      many nothing holds it;
+    - `steps` of the search; `code`: 1 where it succeeded."""
+
+    state: State
+    multipliers: Float[Array, " m"]
+    residual: Float[Array, " n"]
+    gap: Float[Array, " m"]
+    unstable: Int[Array, ""]
+    neutral: Int[Array, ""]
+    steps: Int[Array, ""]
+    code: Int[Array, ""]
+
+    @property
+    def found(self) -> Bool[Array, ""]:
+        """Whether forces balance, constraints hold and, where it was asked for, the state is
+        stable."""
+        return self.code == FOUND
+
+    @property
+    def stable(self) -> Bool[Array, ""]:
+        """Whether no direction is unstable; neutral ones may be there."""
+        return self.unstable == 0
+
+    @property
+    def reason(self) -> str:
+        """Why the search ended."""
+        return _REASONS[int(self.code)]
+
+
+def equilibrium(
+    system: System,
+    u=None,
+    *,
+    guess: State | None = None,
+    t: float = 0.0,
+    tolerance: float = 1e-10,
+    max_steps: int = 500,
+    stable: bool = True,
+    full: bool = False,
+    load: Callable[[float], System] | None = None,
+):
+    """A configuration at rest in which all forces balance under constant inputs `u`, shape (n_u,),
+    those of constraints included: a `State`, or with `full` an `Equilibrium`.
+
+    From `guess` (default: the machine's start) the machine is let down to a minimum of its energy;
+    saddles on the way are left, unless `stable` is False: then the nearest balance will do, an
+    upright pendulum for instance. Directions that nothing holds (a free trolley) stay as they are.
+    `tolerance`: largest correction left, relative to the largest coordinate.
+
+    Where a guess is too poor, or a machine has several states at rest and one is meant that
+    belongs to a lighter load, `load` leads there: a function from 0 (easy) to 1 (all of it) to the
+    machine, such as `lambda s: eqx.tree_at(lambda m: m.gravity, rod, 9.81 * s)`. Not inside of
+    `jit`.
+
+    Differentiable with respect to the machine and the inputs, without motion along neutral
+    directions. Raises if nothing is found, unless `full`.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    print(cordax.equilibrium(Pendulum()).q)  # [0.]: it hangs
+    ```
+    """
+    require_instance("system", system, System)
+    recheck(system)
+    ok = u is None or hasattr(u, "shape") or hasattr(u, "__len__")
+    require(ok and not isinstance(u, State), "u", type(u).__name__, "inputs, shape (n_u,), or None")
+    require(guess is None or isinstance(guess, State), "guess", type(guess).__name__, "a State")
+    start = system.default_state() if guess is None else guess
+    u = jnp.zeros(system.n_u, start.q.dtype) if u is None else as_float_array(u, "u")
+    require_shape("u", u, (system.n_u,))
+    require_finite("u", u)
+    q = as_float_array(start.q, "guess.q")
+    require_shape("guess.q", q, (system.n_q,))
+    require_finite("guess.q", q)
+    options = (as_float_array(t, "t"), as_float_array(tolerance, "tolerance"), max_steps, stable)
+    require_shape("t", options[0], ())
+    require_finite("t", options[0])
+    require_shape("tolerance", options[1], ())
+    require_positive("tolerance", options[1])
+    require_whole("max_steps", max_steps, 1)
+    for name, flag in (("stable", stable), ("full", full)):
+        require(isinstance(flag, bool), name, flag, "True or False")
+    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, u, q, options)))
+    if load is not None:
+        require(callable(load), "load", load, "a function from a number between 0 and 1")
+        require(not traced, "load", "a call inside of jit or grad", "numbers, to follow the load")
+        part, reached = follow(load, lambda machine, q: _at_once(machine, u, q, *options), q)
+        if not bool(part.found) and not full:
+            raise RuntimeError(f"{_explain(system, part)}; this at {reached:.3g} of the load")
+        q = part.state.q
+    rest = (_inside if traced else _at_once)(system, u, q, *options)
+    if full:
+        return rest
+    code = known_values(rest.code)
+    if code is None:  # traced: which coordinate is to blame cannot be said
+        messages = [f"equilibrium: no state at rest found: {x}" for x in _REASONS.values()]
+        return raise_compiled(rest.state, ~rest.found, rest.code - 1, messages)
+    if code != FOUND:
+        raise RuntimeError(_explain(system, rest))
+    return rest.state
+
+
+def _at_rest(system: System, u, q, t, tolerance, max_steps: int, stable: bool) -> Equilibrium:
+    system = system.prepare()
+    frozen, u_frozen, t_frozen = (_stopped(x) for x in (system, u, t))
+    end = search(
+        frozen, t_frozen, q, u_frozen, tolerance=tolerance, max_steps=max_steps, stable=stable
+    )
+    end = lax.stop_gradient(end)
+    rest, at = jnp.zeros(system.n_v, q.dtype), end.at
+    # One more correction with the last matrices, frozen, carries the derivative of the implicit
+    # function in both modes.
+    f, gap = system.total_force(t, end.q, rest, u), system.constraint(t, end.q)
+    if gap.size > 0:
+        f = f + constraint_force(system, t, end.q, at.multipliers)
+    d = jnp.where(end.code == FOUND, at.newton(f, gap), 0.0)
+    held = at.covector(f) - at.stiffness @ ((at.metric @ d) @ at.factor)
+    return Equilibrium(
+        state=State(system.retract(end.q, d), rest),
+        multipliers=at.multipliers + held @ at.close,
+        residual=at.unheld(f),
+        gap=gap,
+        unstable=end.at.unstable(),
+        neutral=jnp.sum(end.at.neutral),
+        steps=end.steps,
+        code=_code(end, gap),
+    )
+
+
+# Compiling takes far longer than running: without LLVM's optimisation a rod compiles in half the
+# time and runs as fast. Options are for programs of their own only, not for parts of others.
+_LIGHT: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
+_at_once = kept_filter_jit(_at_rest, **_LIGHT)
+_inside = eqx.filter_jit(_at_rest)
+
+
+def _stopped(tree):
+    """Without derivatives."""
+    return jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
+
+
+def _code(end: Search, gap) -> Int[Array, ""]:
+    """How the search ended, with what is known about a failure."""
+    pushed = jnp.max(jnp.where(end.at.neutral, jnp.abs(_modal_force(end.at)), 0.0)) > 1e-6
+    code = jnp.where((end.code != FOUND) & pushed, _PUSHED, end.code)
+    return jnp.where(jnp.max(jnp.abs(gap), initial=0.0) > POSITION_TOLERANCE, _UNMET, code)
+
+
+def _modal_force(at: Balance) -> Float[Array, " n"]:
+    return at.directions.T @ (at.allowed @ at.covector(at.f))
+
+
+def _explain(system: System, rest: Equilibrium) -> str:
+    """Why there is no state at rest: how much is left, and where."""
+    text = f"equilibrium: no state at rest found: {rest.reason} (steps: {int(rest.steps)})"
+    if int(rest.code) == _UNMET:
+        gap = np.abs(np.asarray(rest.gap))
+        return (
+            f"{text}; |Phi| = {gap.max():.3g} stays in row {int(gap.argmax())}; check lengths and "
+            "geometry, or start nearer"
+        )
+    left = np.asarray(rest.residual)
+    worst = int(np.argmax(np.abs(left)))
+    text += f"; a force of {left[worst]:.3g} is left on {system.velocity_names[worst]}"
+    if int(rest.unstable) > 0:
+        text += (
+            f", in a state that is unstable in {int(rest.unstable)} directions; stable=False "
+            "accepts a balance that does not stay"
+        )
+    return f"{text}; try another guess or other inputs"

@@ -1,0 +1,179 @@
+"""Where a cable robot can work: which poses its cables can hold, on grids, in batches.
+
+A cable only pulls, between a least and a largest tension. At a pose with structure matrix W (6, n)
+the wrenches it can exert are `W f` with `minimum <= f <= maximum`:
+
+- the *static* workspace: poses at which the weight can be held,
+- the *wrench-feasible* workspace: poses at which every wrench of a set can be exerted besides,
+- the *wrench-closure* workspace: poses at which any wrench can be exerted by tensions that are
+  large enough, which the geometry alone decides."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from .._base.checks import require, require_number, require_shape
+from .._base.precision import as_float_array
+from ..math.linalg import matvec
+from ..math.qp import solve_qp
+from ..math.safe import safe_norm
+
+#: weight of tensions beside wrenches: how far below the shortfall of a wrench it may hide [1]
+_SOFT = 1e-8
+
+
+class Workspace(eqx.Module):
+    """`positions` (k, 3) [m] of the platform's origin, and which are `inside` (k,). `shortfall`
+    (k,) [N]: how far the wrench that is wanted, the worst of them, is from what the cables can
+    exert, zero inside; moments count by the robot's own size, `length` [m]. It is smooth, so that a
+    design can be improved by its gradient. `tensions` (k, n) [N] of the weight alone. Both are NaN,
+    and the pose not inside, where tensions were not found within the programme's iterations."""
+
+    positions: Float[Array, "k 3"]
+    inside: Bool[Array, " k"]
+    shortfall: Float[Array, " k"]
+    tensions: Float[Array, "k n"]
+    length: Float[Array, ""]
+
+    @property
+    def share(self) -> float:
+        """Of all positions that are inside, from 0 to 1."""
+        return float(np.mean(self.inside))
+
+    def summary(self) -> str:
+        """How many poses are inside, where, and the tensions there [N], in a few lines."""
+        inside = np.asarray(self.inside)
+        lines = [f"{inside.sum()} of {inside.size} poses inside, {100 * self.share:.1f} %"]
+        if inside.any():
+            within = np.asarray(self.positions)[inside]
+            spans = zip("xyz", within.min(axis=0), within.max(axis=0), strict=True)
+            lines.append(", ".join(f"{n} {a:.3g} to {b:.3g} m" for n, a, b in spans))
+            f = np.asarray(self.tensions)[inside]
+            lines.append(f"tensions at rest {f.min():.4g} to {f.max():.4g} N")
+        return "\n".join(lines)
+
+
+def box_grid(low, high, count) -> Float[Array, "k 3"]:
+    """Positions on a grid between two corners (3,) [m], `count` along each axis, one number or
+    three; the last axis changes fastest."""
+    low, high = as_float_array(low), as_float_array(high)
+    for name, x in (("low", low), ("high", high)):
+        require_shape(name, x, (3,))
+    require(bool(np.all(np.asarray(high) >= np.asarray(low))), "high", high, "low or more")
+    counts = np.broadcast_to(np.asarray(count), (3,))
+    whole = counts.dtype.kind in "iu" and bool(np.all(counts >= 1))
+    require(whole, "count", count, "one whole number >= 1, or three")
+    axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, counts, strict=True)]
+    return jnp.asarray(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3))
+
+
+def static(robot, positions, *, minimum, maximum, rotation=None) -> Workspace:
+    """Where the cables can hold the platform's weight (and a payload's it holds).
+
+    **Arguments:** `robot`: a machine with `state_at(position, rotation)`, `structure_matrix`,
+    `static_wrench` and `attachments`, such as a `CableRobot`; `positions` (k, 3) [m],
+    `box_grid(...)`; `minimum`, `maximum`: allowed tensions [N]; `rotation` (3, 3): of the platform,
+    the robot's own by default."""
+    return wrench_feasible(
+        robot, positions, jnp.zeros((1, 6)), minimum=minimum, maximum=maximum, rotation=rotation
+    )
+
+
+def wrench_feasible(robot, positions, wrenches, *, minimum, maximum, rotation=None) -> Workspace:
+    """Where the cables can exert each of the `wrenches` (m, 6), force [N] and moment about the
+    centre of mass [N m] in world axes, besides the weight; the corners of a box of wrenches stand
+    for all of it. Other arguments as in `static`."""
+    positions, wrenches = _table("positions", positions, 3), _table("wrenches", wrenches, 6)
+    _check_robot(robot)
+    require_number("minimum", minimum, positive=False)
+    require(minimum >= 0, "minimum", minimum, "0 N or more: cables only pull")
+    require_number("maximum", maximum)
+    require(maximum > minimum, "maximum", maximum, f"more than minimum, {minimum:g} N")
+    bounds = as_float_array(minimum), as_float_array(maximum)
+    return _feasible(robot, positions, wrenches, bounds, rotation)
+
+
+def wrench_closure(robot, positions, *, rotation=None) -> Bool[Array, " k"]:
+    """Where cables could exert any wrench, if tensions were not limited: (k,). Robots with fewer
+    than seven cables can nowhere. Arguments as in `static`."""
+    positions = _table("positions", positions, 3)
+    _check_robot(robot)
+    return _closed(robot, positions, rotation)
+
+
+def _table(name: str, rows, width: int):
+    rows = as_float_array(rows)
+    fits = rows.ndim == 2 and rows.shape[0] > 0 and rows.shape[1] == width
+    require(fits, name, f"shape {rows.shape}", f"shape (k, {width}), one row or more")
+    return rows
+
+
+def _check_robot(robot) -> None:
+    asked = ("state_at", "structure_matrix", "static_wrench", "attachments")
+    lacks = [name for name in asked if not hasattr(robot, name)]
+    given = f"{type(robot).__name__} without {', '.join(lacks)}"
+    require(not lacks, "robot", given, "a robot on cables, such as a CableRobot")
+
+
+def _matrix(robot, position, rotation):
+    """W with moments in units of length, the weight likewise, and that length [m]."""
+    given: Any = {} if rotation is None else {"rotation": rotation}
+    q = robot.state_at(position, **given).q
+    W, weight = robot.structure_matrix(q), robot.static_wrench(q)
+    length = _size(robot)
+    scale = jnp.concatenate([jnp.ones(3), jnp.full(3, 1.0 / length)])
+    return scale[:, None] * W, scale * weight, scale, length
+
+
+def _size(robot):
+    """Of the platform: the mean distance of its attachments from their middle [m]."""
+    arms = robot.attachments - jnp.mean(robot.attachments, axis=0)
+    return jnp.mean(jnp.sqrt(jnp.sum(arms * arms, axis=1) + 1e-12))
+
+
+@eqx.filter_jit
+def _feasible(robot, positions, wrenches, bounds, rotation) -> Workspace:
+    low, high = bounds
+    middle = 0.5 * (low + high)
+
+    def one(position):
+        W, weight, scale, length = _matrix(robot, position, rotation)
+        n = W.shape[1]
+
+        def lacking(wrench):
+            # tensions near the middle of their range, and what they leave: 1/2 |r|^2 + tiny
+            P = jnp.diag(jnp.concatenate([jnp.full(n, _SOFT), jnp.ones(6)]))
+            wish = jnp.concatenate([jnp.full(n, -_SOFT * middle), jnp.zeros(6)])
+            rows = jnp.concatenate([W, jnp.eye(6, dtype=W.dtype)], axis=1)
+            every = jnp.full(6, jnp.inf, W.dtype)
+            least = jnp.concatenate([jnp.full(n, low, W.dtype), -every])
+            most = jnp.concatenate([jnp.full(n, high, W.dtype), every])
+            found = solve_qp(P, wish, rows, weight + scale * wrench, least, most)
+            f = jnp.where(found.solved, found.x[:n], jnp.nan)
+            return f, safe_norm(weight + scale * wrench - matvec(W, f))
+
+        _, short = jax.vmap(lacking)(wrenches)
+        f, _ = lacking(jnp.zeros(6, W.dtype))
+        return f, jnp.max(short), length, jnp.sum(jnp.abs(weight)) + n * high
+
+    f, short, length, size = jax.lax.map(one, positions, batch_size=256)
+    # the soft term leaves a share of it even where everything can be exerted
+    inside = short < 1e-6 * size
+    return Workspace(positions, inside, jnp.where(inside, 0.0, short), f, length[0])
+
+
+@eqx.filter_jit
+def _closed(robot, positions, rotation):
+    def one(position):
+        W, *_ = _matrix(robot, position, rotation)
+        n = W.shape[1]
+        # full rank, and tensions of one at least that cancel out
+        regular = jnp.linalg.svd(W, compute_uv=False)[-1] > 1e-9 if n >= 6 else jnp.array(False)
+        found = solve_qp(jnp.eye(n), jnp.zeros(n), W, jnp.zeros(6), 1.0, jnp.inf)
+        return found.solved & regular
+
+    return jax.lax.map(one, positions, batch_size=256)

@@ -1,0 +1,225 @@
+"""From one experiment and a table of numbers to measures of every variant."""
+
+import dataclasses
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._base.checks import require, require_instance, require_whole
+from .._base.precision import enable_x64
+from .._base.results import RESULTS
+from .._jax import fingerprint as fingerprint
+from ..mechanics.units import unit_of
+from ..parameters.parameter import Vary, unit_of_parameter, varied
+from ..recordings.recording import observe
+from ..simulation.batch import simulate_batch
+from ..simulation.experiment import Experiment
+from . import shard_files
+from .measures import Measure, as_measures, name_of, sums
+from .result import Sweep, together
+from .tables import checked
+
+
+def sweep(
+    experiment: Experiment,
+    vary: Mapping[str, Sequence[float]],
+    measures: Sequence[str | Callable],
+    *,
+    envelope: Sequence[str] = (),
+    folder: str | Path | None = None,
+    shard: int = 256,
+    chunk: int = 64,
+    executor: Executor | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Sweep:
+    """Simulate an experiment once for each row of a table.
+
+    **Arguments:**
+
+    - `experiment`: what is simulated; its `duration` must be given.
+    - `vary`: columns of numbers by the names of `Parameter` ("tendon.stiffness", "state0.q[0]"),
+      one row for each variant: `grid({...})`, `latin_hypercube({...}, n)`, or any columns of one
+      length.
+    - `measures`: what is kept of each motion: "largest tension", "final x", `Measure`s, or named
+      functions of a trajectory.
+    - `envelope`: quantities whose mean, deviation and extremes over all variants are kept at every
+      stored instant.
+    - `folder`: where finished shards are written as they come. A sweep that was killed goes on from
+      there; nothing that is finished is lost or computed again. A folder with another sweep, or one
+      of another version of the code, is refused unless `overwrite`.
+    - `shard`: rows that are computed and written together; `chunk` as in `simulate_batch`.
+    - `executor`: any `concurrent.futures.Executor` (a process pool, dask's or ray's): each shard is
+      one task. In this process otherwise. With several processes of `jax.distributed`, each takes
+      its share of the shards.
+    - `progress`: show a bar.
+
+    One variant that fails leaves the others alone: its `result` says why, its measures are NaN.
+
+    **Example:**
+
+    ```python
+    import cordax
+
+    cordax.enable_x64()
+    from cordax.systems import Pendulum
+
+    swing = cordax.Experiment(Pendulum(), duration=1.0, dt=0.01)
+    found = cordax.sweep(swing, {"length": [0.8, 1.0, 1.2]}, ["largest angle"])
+    print(found.summary())
+    ```
+    """
+    require_instance("experiment", experiment, Experiment)
+    require(experiment.duration is not None, "duration", None, "an experiment with a duration [s]")
+    table = checked(vary)
+    require_whole("shard", shard, 1)
+    varied(experiment, {name: column[0] for name, column in table.items()})  # names and shapes
+    rows = len(next(iter(table.values())))
+    chosen = as_measures(measures)
+    job = Job(experiment, chosen, tuple(envelope), chunk, bool(jax.config.jax_enable_x64))  # pyright: ignore
+    require(len(chosen) + len(envelope) > 0, "measures", measures, "something to keep")
+    place, units = None if folder is None else Path(folder), _units(experiment, table, chosen)
+    if place is not None:
+        page = _page(job, table, rows, shard) | {"units": units}
+        shard_files.open_folder(place, page, table, overwrite)
+    count = -(-rows // shard)
+    found: list[dict | None] = [None] * count
+    if place is not None:
+        found = [shard_files.read_shard(place, i) for i in range(count)]
+    mine = range(jax.process_index(), count, jax.process_count())
+    todo = [i for i in mine if found[i] is None]
+    part = lambda i: {name: x[i * shard : (i + 1) * shard] for name, x in table.items()}
+    bar = _bar(rows, rows - sum(len(_first(part(i))) for i in todo)) if progress else None
+    for i, result in _results(job, executor, place, {i: part(i) for i in todo}):
+        found[i] = result
+        if bar is not None:
+            bar.update(len(_first(part(i))))
+    if bar is not None:
+        bar.close()
+    return together(table, shard, found, experiment, units)
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What every shard has in common."""
+
+    experiment: Experiment
+    measures: tuple[Any, ...]
+    envelope: tuple[str, ...]
+    chunk: int
+    x64: bool
+
+
+class _Keep:
+    """What is kept of a trajectory; equal ones compare equal, so that nothing compiles twice."""
+
+    def __init__(self, measures, envelope):
+        self.measures, self.envelope = measures, envelope
+
+    def __call__(self, run):
+        return {
+            "measures": {name_of(m): m(run) for m in self.measures},
+            "envelope": {name: observe(run, name, "envelope") for name in self.envelope},
+            "t": run.t,
+            "result": run.result,
+            "failure_time": run.failure_time,
+        }
+
+    def __eq__(self, other):
+        return isinstance(other, _Keep) and vars(self) == vars(other)
+
+    def __hash__(self):
+        return hash((self.measures, self.envelope))
+
+
+def run_shard(job: Job, folder: Path | None, index: int, part: dict[str, np.ndarray]) -> dict:
+    """Simulate the rows of one shard, and write what was found."""
+    keep = _Keep(job.measures, job.envelope)
+    kept = simulate_batch(Vary(job.experiment), part, chunk=job.chunk, keep=keep)
+    good = np.asarray(kept["result"] == RESULTS.successful)
+    names = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
+    codes = np.asarray(kept["result"]._value)
+    found: dict[str, Any] = {
+        "result": np.asarray(names, dtype="<U32")[codes],
+        "failure_time": np.asarray(kept["failure_time"]),
+    }
+    for name in map(name_of, job.measures):
+        x = np.asarray(kept["measures"][name], dtype=float)
+        found[f"measure/{name}"] = np.where(good.reshape(-1, *[1] * (x.ndim - 1)), x, np.nan)
+    for name, x in kept["envelope"].items():
+        found |= {f"envelope/{name}/{k}": v for k, v in sums(kept["t"], x, good).items()}
+    if folder is not None:
+        shard_files.write_shard(folder, index, found)
+    return found
+
+
+def run_elsewhere(packed: bytes, x64: bool, folder, index: int, part) -> dict:
+    """`run_shard` in another process, whose precision is set before its arrays are made."""
+    if x64:
+        enable_x64()
+    return run_shard(pickle.loads(packed), folder, index, part)
+
+
+def _results(job: Job, executor: Executor | None, folder, parts: dict[int, dict]):
+    """Shards as they are finished. One that raises ends the sweep after the others."""
+    if executor is None:
+        for i, part in parts.items():
+            yield i, run_shard(job, folder, i, part)
+        return
+    packed = pickle.dumps(job)
+    start = lambda i: executor.submit(run_elsewhere, packed, job.x64, folder, i, parts[i])
+    waiting = {start(i): i for i in parts}
+    failed: list[tuple[int, BaseException]] = []
+    try:
+        for done in as_completed(waiting):
+            if (error := done.exception()) is not None:
+                failed.append((waiting[done], error))
+            else:
+                yield waiting[done], done.result()
+    finally:
+        for task in waiting:
+            task.cancel()
+    if failed:
+        i, error = failed[0]
+        raise RuntimeError(f"{len(failed)} shards failed, such as shard {i}: {error}") from error
+
+
+def _units(experiment: Experiment, table, measures) -> dict[str, str]:
+    """Of what is varied and measured, by name, where they are known."""
+    found = {name: unit_of_parameter(experiment, name) for name in table}
+    named = [m for m in measures if isinstance(m, Measure)]
+    found |= {m.name: unit_of(experiment.system, m.quantity) for m in named}
+    return {name: unit for name, unit in found.items() if unit}
+
+
+def _page(job: Job, table, rows: int, shard: int) -> dict[str, Any]:
+    return {
+        "format": shard_files.FORMAT,
+        "cordax": version("cordax"),
+        "code": fingerprint.code(),
+        "experiment": fingerprint.of(job.experiment),
+        "table": fingerprint.of(table),
+        "measures": [name_of(m) for m in job.measures],
+        "measures_code": fingerprint.of(job.measures),
+        "envelope": list(job.envelope),
+        "rows": rows,
+        "shard": shard,
+        "x64": job.x64,
+        "varied": list(table),
+    }
+
+
+def _first(part: dict[str, np.ndarray]) -> np.ndarray:
+    return next(iter(part.values()))
+
+
+def _bar(total: int, done: int):
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, initial=done, unit="variant")

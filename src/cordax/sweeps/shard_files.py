@@ -1,0 +1,88 @@
+"""A sweep on disk: a page of what it is, its table, and one file for every finished shard.
+
+Files appear complete or not at all, so that whatever is there when a sweep is killed is finished,
+and is not computed again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._base.atomic_files import replacing
+
+#: of this layout
+FORMAT = 1
+_PAGE, _TABLE = "sweep.json", "table.npz"
+
+
+def shard_path(folder: Path, index: int) -> Path:
+    return folder / f"shard-{index:06d}.npz"
+
+
+def open_folder(folder: Path, page: dict[str, Any], table: dict[str, np.ndarray], overwrite: bool):
+    """Begin in `folder`, or go on with the same sweep there. Another one is refused, with what
+    differs, unless it is to be overwritten."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _PAGE
+    if path.exists():
+        old = read_page(folder)
+        differs = [name for name in page if old.get(name) != page[name]]
+        if not differs:
+            return
+        if not overwrite:
+            raise ValueError(
+                f"{folder} holds a sweep that differs in {', '.join(differs)}: choose another "
+                "folder, or replace it (overwrite)"
+            )
+        for shard in folder.glob("shard-*.npz"):
+            shard.unlink()
+        path.unlink()
+    elif any(folder.glob("shard-*.npz")):
+        raise ValueError(f"{folder} holds shards without {_PAGE}: choose another folder")
+    _save(folder / _TABLE, table)
+    with replacing(path) as part:
+        part.write_text(json.dumps(page, indent=2) + "\n", encoding="utf-8")
+
+
+def read_page(folder: Path) -> dict[str, Any]:
+    path = folder / _PAGE
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file, expected the folder of a sweep")
+    try:
+        page = json.loads(path.read_text(encoding="utf-8"))
+        known = isinstance(page, dict) and page.get("format") == FORMAT
+    except ValueError:
+        page, known = {}, False
+    if not known:
+        raise ValueError(f"{path}: got something else, expected the page of a sweep of cordax")
+    return page
+
+
+def read_table(folder: Path) -> dict[str, np.ndarray]:
+    return _load(folder / _TABLE)
+
+
+def write_shard(folder: Path, index: int, found: dict[str, Any]) -> None:
+    _save(shard_path(folder, index), found)
+
+
+def read_shard(folder: Path, index: int) -> dict[str, np.ndarray] | None:
+    """None where it is not finished."""
+    path = shard_path(folder, index)
+    return _load(path) if path.exists() else None
+
+
+def _save(path: Path, arrays: dict[str, Any]) -> None:
+    with replacing(path) as part:
+        np.savez_compressed(part, allow_pickle=False, **arrays)
+
+
+def _load(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
+            return {name: data[name] for name in data.files}
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # every way in which bytes can fail to be such a file
+        raise ValueError(f"{path}: got {error}, expected a file of a sweep; delete it") from error

@@ -1,0 +1,84 @@
+"""How the ends of a rod are held."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._base.checks import require, require_positive
+from ..._base.fields import flag_field
+from ..._base.precision import as_float_array, float_field
+from ...mechanics.reference_motion import Constant, Reference, reference_field, require_position
+
+
+class End(eqx.Module):
+    """One end of a rod.
+
+    - `holds`: which of x, y, z of the end point are held;
+    - `slope`: which of x, y, z of the tangent there are held (the second control point);
+    - `twist`: whether its angle is held;
+    - `stiffness` (3,) [N/m]: springs from the end point to `point`;
+    - `point` (3,) [m], `tangent` (3,) [m/m], `angle` [rad]: where it is held, numbers or a
+      `Reference` of time (a gripper); None: where the straight rod has it."""
+
+    holds: tuple[bool, bool, bool] = eqx.field(static=True, default=(True, True, True))
+    slope: tuple[bool, bool, bool] = eqx.field(static=True, default=(False, False, False))
+    twist: bool = flag_field(default=True)
+    stiffness: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Reference | None = reference_field(default=None)
+    tangent: Reference | None = reference_field(default=None)
+    angle: Reference | None = reference_field(default=None)
+
+    def __check_init__(self):
+        for name in ("holds", "slope"):
+            given = getattr(self, name)
+            flags = isinstance(given, tuple) and all(isinstance(x, bool) for x in given)
+            ok = flags and len(given) == 3
+            require(ok, name, given, "three booleans, for x, y and z")
+        require_positive("stiffness", self.stiffness, zero_allowed=True)
+        for name, shape in (("point", (3,)), ("tangent", (3,)), ("angle", ())):
+            reference = getattr(self, name)
+            if reference is not None:
+                require_position(name, reference, shape)
+
+    @property
+    def moves(self) -> bool:
+        """Whether what holds it may move."""
+        given = (self.point, self.tangent, self.angle)
+        return any(x is not None and not isinstance(x, Constant) for x in given)
+
+    def held(self) -> tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]:
+        """Which of x, y, z, theta of the outer and of the next control point are held."""
+        return (*self.holds, self.twist), (*self.slope, False)
+
+    def place(self, t, point, tangent, angle):
+        """Position, tangent and angle at which it is held, those of the straight rod by default."""
+        get = lambda given, default: default if given is None else given.position(t)
+        return get(self.point, point), get(self.tangent, tangent), get(self.angle, angle)
+
+    @staticmethod
+    def free() -> "End":
+        """Held by nothing."""
+        return End((False, False, False), twist=False)
+
+    @staticmethod
+    def pinned(point=None, *, twist: bool = True) -> "End":
+        """The end point is held, the tangent is not."""
+        return End(twist=twist, point=point)
+
+    @staticmethod
+    def clamped(point=None, tangent=None, angle=None) -> "End":
+        """End point, tangent and angle are held, by a wall or a moving gripper."""
+        return End(slope=(True, True, True), point=point, tangent=tangent, angle=angle)
+
+    @staticmethod
+    def sliding(stiffness: float, anchor=None, *, slope: bool = False, twist: bool = True) -> "End":
+        """Free along x against a spring [N/m], held across; with `slope`, parallel to x. The spring
+        ends at an `anchor` (3,) [m], numbers or a `Reference` of time, whose y and z hold the rod;
+        None: where the straight rod ends."""
+        return End(
+            (False, True, True),
+            (False, slope, slope),
+            twist,
+            jnp.array([1.0, 0.0, 0.0]) * as_float_array(stiffness, "stiffness"),
+            anchor,
+        )

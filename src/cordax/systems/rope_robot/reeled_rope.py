@@ -1,0 +1,97 @@
+"""Ropes of which more or less has left the drum."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._base.precision import float_field
+from ...mechanics import State
+from . import inverse
+from .robot import RopeRobot
+from .segments import Motion, Segments, motion
+
+
+class PaidOut(RopeRobot):
+    """Ropes with `payout` (m,) [m] more at their roots than `length`, changing by `payout_rate`
+    (m,) [m/s]. All of it is in the upper rod of the first segment, straight between the exit and
+    the first gap.
+
+    Instead of its elongation D the first coordinate of a rope is D + payout, by how much the first
+    segment is longer than without both: so what hangs on it moves as ever, and of the equations
+    only those of the first segment know of drums."""
+
+    payout: Float[Array, " m"] = float_field(default=0.0)
+    payout_rate: Float[Array, " m"] = float_field(default=0.0)
+
+    @property
+    def density(self) -> Float[Array, " m"]:
+        return jnp.broadcast_to(self.line_density, (self.n_ropes,))
+
+    @property
+    def rod(self) -> Float[Array, " m"]:
+        """Length [m] of the upper rod of the first segment."""
+        return 0.5 * self.length / self.count + self.payout
+
+    @property
+    def free_length(self):
+        return self.length + self.payout
+
+    def segments(self) -> Segments:
+        seg = super().segments()
+        spread = lambda y: jnp.broadcast_to(y, (self.count, self.n_ropes))
+        first = lambda y, x: spread(y).at[0].set(x)
+        mass, half = self.density * self.rod, seg.lower_arm[0] * 2.0
+        lower = seg.lower_mass[0] * half**2 / 12.0
+        return seg._replace(
+            rest=spread(seg.rest).at[0].add(self.payout),
+            upper_mass=first(seg.upper_mass, mass),
+            upper_arm=first(seg.upper_arm, 0.5 * self.rod),
+            spin=first(seg.spin, mass * self.rod**2 / 12.0 + lower),
+        )
+
+    def motion(self, q, v) -> tuple[Segments, Motion]:
+        seg = self.segments()
+        ropes = self.split(q)[0].at[0, 0].add(-self.payout)
+        return seg, motion(seg.rest, ropes, self.split(v)[0])
+
+    def elastic_rows(self, seg, x):
+        """Also what a growing rod takes to keep turning: its moment of inertia, rho b^3/3, grows by
+        rho b^2 per payout."""
+        rows = inverse.elastic_rows(seg, self.rope, x)
+        turn = self._growth * x.angle_rate[0]
+        return rows.at[:, 0].add(jnp.stack([-self.drag(seg) * self.payout_rate, turn]))
+
+    @property
+    def _growth(self) -> Float[Array, " m"]:
+        """Of moments of inertia of upper rods [kg m^2/s]."""
+        return self.density * self.rod**2 * self.payout_rate
+
+    def sweep_rows(self, seg, x, a, loads, h, h2):
+        rows = super().sweep_rows(seg, x, a, loads, h, h2)
+        return rows._replace(own=rows.own.at[1, 1, 0].add(h * self._growth))
+
+    def drag(self, seg: Segments) -> Float[Array, " m"]:
+        """Of the first gaps [N s/m]."""
+        return self.axial_time * self.EA / seg.rest[0]
+
+    def dissipation(self, q, v):
+        ropes, platform = self.split(v)
+        own = self.join(ropes.at[0, 0].add(-self.payout_rate), platform)
+        return super().dissipation(q, own)
+
+    def unwinding(self, q, v) -> Float[Array, " m"]:
+        """The force [N] along the payout that winches need against tension, weight and the turning
+        of the first segment, without that for accelerating the rope: holding a tension T, -T."""
+        seg, x = self.motion(q, v)
+        stretch = x.stretch[0] / seg.rest[0]
+        tension = self.law.tension(self.EA, stretch)
+        # the energy of the gap by the payout, at a given length of the segment
+        elastic = self.law.axial_energy(self.EA, stretch) - tension * (1.0 + stretch)
+        damping = self.drag(seg) * (self.payout_rate - x.stretch_rate[0])
+        weight = self.density * self.gravity * self.rod * x.along[1, 0]
+        return elastic + damping + weight - 0.5 * self.density * self.rod**2 * x.angle_rate[0] ** 2
+
+    def hanging(self, pose=None, t=0.0):
+        state = super().hanging(pose, t)
+        ropes, platform = self.split(state.q)
+        q = self.join(ropes.at[0, 0].add(self.payout), platform)
+        return State(q, state.v)

@@ -1,0 +1,266 @@
+"""Ropes of rigid finite elements in space: alone, with held ends, or carrying a platform."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...._base.checks import require_rotation, require_shape
+from ...._base.precision import as_float_array
+from ...._jax.materialise import materialise
+from ....math import rotations
+from ....math.linalg import inverse3, matmul
+from ....mechanics import Scene, State
+from ....mechanics.constraints import ConstraintTerms
+from ...cable_robot import drawing
+from ...cable_robot.block_solve import at_points, rigidity_terms
+from ...cable_robot.natural import PAIRS, axes, place, point_force
+from ..equilibrium import settled
+from . import chain
+from .initial_arcs import hanging_arcs
+from .layout import RopesInSpace
+from .linearisation import (
+    Factor,
+    SpatialRopeLinearisation,
+    SpatialRopeSaddlePoint,
+    solve_ropes,
+)
+from .segments import Ropes, direction, dissipated_power, elastic_energy, forces, tension, turning
+
+
+class SpatialRopeRobot(RopesInSpace):
+    """m ropes of `count` segments each in space, z up; motion in a plane is that of `RopeRobot`.
+
+    - `roots` (m, 3) [m]: where they hang;
+    - `length` [m], `line_density` [kg/m], `EA` [N], `EI` [N m^2]: numbers or one per rope;
+    - `axial_time`, `bending_time` [s]: damping, tension and moments resist their rates with these
+      times their stiffness;
+    - `root_stiffness` [-]: of the joint at the root, 0 a hinge, 1 like any other joint, 2 a clamp,
+      towards the unit vector `root_direction` (3,) or (m, 3);
+    - `platform`: the body that all ropes carry, at `attachments` (m, 3) [m] in its axes, begun at a
+      `position` (3,) [m] with axes `rotation` (3, 3); or `end_point`: where the ends are held,
+      (m, 3) [m]; neither: free ends;
+    - `linear_damping` [N s/m], `angular_damping` [N m s]: of the platform;
+    - `law`: what resists stretch and bending (`LinearRope`, `ProgressiveRope`);
+    - `gravity` [m/s^2] along -z.
+
+    Coordinates: x, y, z [m] of the nodes of one rope after the other, from root to end, then the
+    natural coordinates of the platform (12), of which the ends of ropes are part; constraints: its
+    rigidity (6). Nothing is singular anywhere but a segment of no length or one folded back upon
+    the one before. Inputs: force [N] at the centre of mass of the platform and torque [N m], or a
+    force on each free end.
+
+    Ropes neither twist nor spin about themselves; they also push: a slack rope has buckled."""
+
+    default_integrator = "linearly_implicit_euler"
+    default_dt = 1e-3
+
+    # --- equations
+    def force(self, t, q, v, u):
+        return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
+
+    def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
+        """`M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
+        r = self.ropes()
+        on_before, on = forces(r, materialise(self.segments(q, v, a)))
+        rows = self._at_nodes(r, on_before, on, self.rates(a), self.gravity)
+        if self.platform is None:
+            if self.end_point is None:
+                rows = rows.at[:, -1].add(-u.reshape(self.n_ropes, 3).T)
+            return self.join(rows)
+        (_, q), (_, v), (_, w) = (self.split(x) for x in (q, v, a))
+        body = self.body_residual(q, v, w, u, multipliers)
+        return self.join(rows, body + at_points(self.weights(), rows[:, -1].T))
+
+    def _at_nodes(self, r: Ropes, on_before, on, a, gravity):
+        """Forces (3, s, m) that nodes need, from those that work on segments, for accelerations `a`
+        of nodes against gravity."""
+        below = lambda x: jnp.concatenate([x[:, 1:], jnp.zeros_like(x[:, :1])], axis=1)
+        on = on + below(on_before)
+        shares = np.full((self.count, 1), 2.0)
+        shares[-1] = 1.0
+        up = jnp.stack([0.0 * gravity, 0.0 * gravity, gravity])[:, None, None]
+        return on - below(on) + shares.astype(a.dtype) * r.mass * (a + up)
+
+    def body_residual(self, q, v, a, u, multipliers) -> Float[Array, " 12"]:
+        """Of the platform alone."""
+        body = self.platform
+        assert body is not None
+        centre = body.weights(body.centre)
+        zero = 0.0 * self.gravity
+        weight = body.mass * jnp.stack([zero, zero, -self.gravity])
+        pull = weight + u[:3] - self.linear_damping * place(centre, v)
+        rows = materialise(inverse3(axes(q)))  # y_k of `NaturalBody.angular_velocity`
+        spin = 0.5 * jnp.sum(jnp.cross(rows, axes(v).T), axis=0)
+        turned = 0.5 * jnp.cross(u[3:] - self.angular_damping * spin, rows)
+        on_axes = rigidity_force(axes(q), multipliers).T - turned
+        rest = self._body_momentum(a) - point_force(centre, pull)
+        return rest + jnp.concatenate([-on_axes[:1], on_axes]).reshape(12)
+
+    def _body_momentum(self, v):
+        assert self.platform is not None
+        K = self.platform.mass_weights
+        return jnp.sum(K[:, :, None] * v.reshape(4, 3)[None], axis=1).reshape(12)
+
+    def momentum(self, q, v):
+        r, rest = self.ropes(), jnp.zeros_like(v)
+        x = self.segments(q, rest, v)
+        on = turning(r, direction(x.below, x.below_rate), x.second)
+        weightless = jnp.zeros((), q.dtype)
+        rows = self._at_nodes(r, jnp.zeros_like(on), on, self.rates(v), weightless)
+        if self.platform is None:
+            return self.join(rows)
+        body = self._body_momentum(self.split(v)[1])
+        return self.join(rows, body + at_points(self.weights(), rows[:, -1].T))
+
+    def mass_matrix(self, q):
+        columns = jnp.eye(self.n_v, dtype=q.dtype)
+        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
+
+    def mass_factor(self, q) -> Factor:
+        """Of the mass matrix, ropes condensed to their ends."""
+        rest = jnp.zeros_like(q)
+        elements = chain.mass_elements(self.ropes(), self.segments(q, rest, rest).below)
+        held = self.end_point is not None
+        if self.platform is None:
+            return Factor.of(elements, None, None, held)
+        alone = jnp.kron(self.platform.mass_weights, jnp.eye(3, dtype=q.dtype))
+        return Factor.of(elements, self.weights(), alone, held)
+
+    def mass_solve(self, q, B):
+        factor = materialise(self.mass_factor(q))
+        product = lambda x: self.momentum(q, x)
+        one = lambda b: solve_ropes(self, factor, product, b, symmetric=True)
+        return jax.vmap(one, in_axes=1, out_axes=1)(B)
+
+    def acceleration(self, t, q, v, u):
+        return self.mass_solve(q, self.force(t, q, v, u)[:, None])[:, 0]
+
+    def constraint(self, t, q):
+        if self.platform is None:
+            return jnp.zeros(0, q.dtype)
+        return self.platform.constraint(q[-12:])
+
+    def constraint_terms(self, t, q, v) -> ConstraintTerms:
+        if self.platform is None:
+            return super().constraint_terms(t, q, v)
+        phi, J, rate, bias = rigidity_terms(q[-12:], v[-12:], self.platform.gram)
+        J = jnp.pad(J, ((0, 0), (self.n_q - 12, 0)))
+        return materialise(ConstraintTerms(phi, J, rate, bias))
+
+    def saddle(self, t, q, active=None, *, jacobian=None):
+        if active is not None or self.platform is None:
+            return super().saddle(t, q, active, jacobian=jacobian)
+        J = (
+            self.constraint_terms(t, q, jnp.zeros_like(q)).jacobian
+            if jacobian is None
+            else jacobian
+        )
+        return SpatialRopeSaddlePoint.of(self, q, J)
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        a = jnp.zeros_like(v) if acceleration is None else acceleration
+        rest = jnp.zeros(self.n_constraints, v.dtype)
+        pull = rest if multipliers is None else multipliers
+        f = self.force(t, q, v, u)
+        return SpatialRopeLinearisation(  # pyright: ignore[reportCallIssue]
+            self, t, q, v, u, a, pull, f
+        )
+
+    # --- energies
+    def kinetic_energy(self, q, v):
+        """[J]"""
+        return 0.5 * jnp.sum(v * self.momentum(q, v))
+
+    def potential_energy(self, t, q):
+        r, rest = self.ropes(), jnp.zeros_like(q)
+        x = self.segments(q, rest, rest)
+        nodes = self.places(q)[2]
+        # the centres of the two rods of a segment are in the middle together
+        heights = jnp.sum(2.0 * r.mass * (nodes - 0.5 * x.below[2]))
+        energy = self.gravity * heights + elastic_energy(r, x)
+        if self.platform is not None:
+            centre = self.platform.weights(self.platform.centre)
+            energy = energy + self.platform.mass * self.gravity * place(centre, q[-12:])[2]
+        return energy
+
+    def dissipation(self, q, v):
+        """Power [W] that damping takes."""
+        power = dissipated_power(self.ropes(), self.segments(q, v, jnp.zeros_like(v)))
+        if self.platform is None:
+            return power
+        body, q, v = self.platform, q[-12:], v[-12:]
+        speed, spin = place(body.weights(body.centre), v), body.angular_velocity(q, v)
+        linear, angular = self.linear_damping, self.angular_damping
+        return power + linear * jnp.sum(speed**2) + angular * jnp.sum(spin**2)
+
+    # --- states
+    def hanging(self, position=None, rotation=None) -> State:
+        """Ropes as arcs of circles in vertical planes, from their roots to the platform at a
+        position (3,) [m] with axes (3, 3), by default those of the machine, or to the points that
+        hold them, or straight along `root_direction`: at rest, not in balance."""
+        if self.n_nodes == self.count:
+            root = jnp.broadcast_to(self.root_direction, (self.n_ropes, 3)).T
+            share = jnp.arange(1, self.count + 1)[:, None] / self.count * self.length
+            q = self.join(self.roots.T[:, None] + root[:, None] * share)
+            return State(q, jnp.zeros_like(q))
+        platform, there = None, self._there()
+        if self.platform is not None:
+            position = self.position if position is None else as_float_array(position, "position")
+            rotation = self.rotation if rotation is None else as_float_array(rotation, "rotation")
+            require_shape("position", position, (3,))
+            require_rotation("rotation", rotation)
+            platform = self.platform.coordinates(position, rotation)[0]
+            there = place(self.weights(), platform).T
+        length = jnp.broadcast_to(self.length, (self.n_ropes,))
+        nodes = self.roots.T[:, None] + hanging_arcs(there - self.roots.T, length, self.count)
+        q = self.join(nodes, platform)
+        return State(q, jnp.zeros_like(q))
+
+    def rest(self, u=None, guess: State | None = None, max_steps: int = 300) -> State:
+        """In balance under constant inputs `u` (n_u,): found from a `guess`, by default
+        `hanging()`, with limited steps; differentiable. Raises where what is left of forces exceeds
+        1e-9 of weight and inputs, or of constraints 1e-9."""
+        start = self.hanging() if guess is None else guess
+        u = jnp.zeros(self.n_u, start.q.dtype) if u is None else as_float_array(u, "u")
+        require_shape("u", u, (self.n_u,))
+        require_shape("guess.q", start.q, (self.n_q,))
+        q = settled(self, jnp.zeros((), start.q.dtype), start.q, u, max_steps)
+        return State(q, jnp.zeros_like(q))
+
+    def default_state(self):
+        """At rest."""
+        return self.rest()
+
+    # --- what people look at
+    def nodes(self, q) -> Float[Array, "m k 3"]:
+        """Positions [m] of the k = count + 1 nodes of each rope, roots first."""
+        points = jnp.concatenate([self.roots.T[:, None], self.places(q)], axis=1)
+        return points.transpose(2, 1, 0)
+
+    def outputs(self, t, q, v, u, multipliers):
+        x = self.segments(q, v, jnp.zeros_like(v))
+        pull = tension(self.ropes(), direction(x.below, x.below_rate))
+        out = {"node": self.nodes(q), "root_tension": pull[0], "tension": pull[-1]}
+        if self.platform is not None:
+            R = self.platform.rotation(q[-12:])
+            out["position"] = place(self.platform.weights(self.platform.centre), q[-12:])
+            out["quaternion"] = rotations.from_matrix(R)
+            out["euler"] = rotations.euler_zyx(R)
+        return out
+
+    def geometry(self, t, q):
+        points, bodies = {"exit": self.roots}, {}
+        if self.platform is not None:
+            faces = drawing.solid(self.platform, self.attachments)
+            bodies["body"] = drawing.posed(self.platform, q[-12:], faces)
+            points["joint"] = self.nodes(q)[:, -1]
+        return Scene({"cable": self.nodes(q)}, points, bodies)
+
+
+def rigidity_force(X, multipliers) -> Float[Array, "3 3"]:
+    """`Phi_q^T lambda` of the rigidity of a body, on the columns of X."""
+    L = jnp.zeros((3, 3), X.dtype)
+    for (a, b), pull in zip(PAIRS, multipliers, strict=True):
+        L = L.at[a, b].add(pull).at[b, a].add(pull)
+    return matmul(X, L)

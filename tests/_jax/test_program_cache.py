@@ -1,0 +1,150 @@
+"""Programs that outlive the process: found by what they are made from, and by nothing less."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordax
+from cordax._jax import fingerprint, program_cache, xla_flags
+from cordax.mechanics.consistent_state import look
+from cordax.systems import Pendulum
+from cordax.systems import mechanism as mech
+from hung_ball import Ball
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(xla_flags, "_programs", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Names of what was compiled rather than read."""
+    names = []
+    make = program_cache.Kept._make
+
+    def counted(self, *given):
+        names.append(self._function.__name__)
+        return make(self, *given)
+
+    monkeypatch.setattr(program_cache.Kept, "_make", counted)
+    return names
+
+
+def looked(machine, angle=0.3):
+    """As a process of its own would: nothing is remembered."""
+    state = cordax.State(jnp.array([angle]), jnp.array([0.1]))
+    return program_cache.kept_filter_jit(look)(machine, state, jnp.array(0.0), False)
+
+
+def test_a_program_is_made_once_for_all_numbers(folder, made):
+    first = looked(Pendulum(length=0.5))
+    again = looked(Pendulum(length=0.7), angle=2.0)
+    assert made == ["look"] and len(list(folder.iterdir())) == 1
+    assert type(again) is type(first) and bool(first.valid) and bool(again.valid)
+    expected = look(Pendulum(length=0.7), cordax.State(jnp.array([2.0]), jnp.zeros(1)), 0.0, False)
+    np.testing.assert_array_equal(again.phi, expected.phi)
+
+
+def test_other_structure_source_flags_or_versions_are_another_program(folder, made, monkeypatch):
+    looked(Pendulum())
+    state = cordax.State(jnp.array([0.3]), jnp.array([0.1]))
+    program_cache.kept_filter_jit(look)(Pendulum(), state, jnp.array(0.0), True)  # one-sided
+    monkeypatch.setattr(fingerprint, "code", lambda: "changed")
+    looked(Pendulum())
+    monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"] + " --xla_cpu_enable_fast_math=true")
+    looked(Pendulum())
+    monkeypatch.setattr(fingerprint, "versions", lambda: "jax=0")
+    looked(Pendulum())
+    assert len(made) == 5 and len(list(folder.iterdir())) == 5
+
+
+def test_a_broken_file_is_made_anew(folder, made):
+    looked(Pendulum())
+    (file,) = folder.iterdir()
+    whole = file.read_bytes()
+    for text in (b"", whole[:1000], whole[:-1] + b"x", bytes(64)):
+        file.write_bytes(text)
+        assert bool(looked(Pendulum()).valid)
+        assert file.read_bytes()[:32] != bytes(32)
+    assert len(made) == 5
+
+
+def test_what_nobody_knows_all_of_is_traced_as_ever(folder, made):
+    """Machines of the user, functions of the user, numbers of a transformation."""
+    ball, hanging = Ball(), cordax.State(jnp.array([0.0, -1.0]), jnp.zeros(2))
+    program_cache.kept_filter_jit(look)(ball, hanging, jnp.array(0.0), False)
+    with pytest.raises(fingerprint.UnknownError):
+        fingerprint.exactly(lambda t, state: t)
+    through = jax.vmap(lambda angle: looked(Pendulum(), angle).valid)(jnp.array([0.1, 0.2]))
+    assert through.shape == (2,) and made == [] and list(folder.iterdir()) == []
+
+
+def test_a_run_from_disk_is_the_run(folder, made):
+    """Also where the cache of JAX has the program already."""
+    arguments = {"dt": 0.01, "duration": 0.2}
+    runs, files = [], []
+    for _ in range(3):
+        if len(runs) == 2:
+            files = list(folder.iterdir())
+            for file in files:
+                file.unlink()
+        for function in (
+            cordax.simulation.executor._compiled_start,
+            cordax.simulation.executor._compiled_blocks,
+        ):
+            function._programs.clear()
+        runs.append(cordax.simulate(Pendulum(), **arguments))
+    assert sorted(made) == 2 * ["_compiled_blocks"] + 2 * ["_compiled_start"] and len(files) == 2
+    for function in (
+        cordax.simulation.executor._compiled_start,
+        cordax.simulation.executor._compiled_blocks,
+    ):
+        function._programs.clear()
+    runs.append(cordax.simulate(Pendulum(), **arguments))  # read again
+    for field in dataclasses.fields(runs[0]):
+        a, *others = (
+            jax.tree.leaves(eqx.filter(getattr(r, field.name), eqx.is_array)) for r in runs
+        )
+        for b in others:
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_array_equal(x, y)
+    assert runs[1].succeeded and runs[1].system is not None
+
+
+LAPACK = """
+import sys, cordax
+cordax.enable_x64(); cordax.enable_cache(sys.argv[1])
+import jax.numpy as jnp
+from cordax import _programs
+if sys.argv[2] == "read":
+    def never(*given): raise SystemExit("made anew")
+    program_cache.Kept._make = never
+print(program_cache.kept_filter_jit(jnp.linalg.eigvalsh)(jnp.array([[2.0, 1.0], [1.0, 2.0]])))
+"""
+
+
+def test_programs_that_call_lapack(tmp_path):
+    """A program that is read finds LAPACK, which JAX looks for only when it lowers one."""
+    for how in ("make", "read"):
+        words = [sys.executable, "-c", LAPACK, str(tmp_path), how]
+        own = os.environ | {"CORDAX_PROGRAMS": "1"}
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=own)
+        assert done.returncode == 0 and "[1. 3.]" in done.stdout, done.stderr
+
+
+def test_methods_are_bound_as_those_of_modules_are():
+    """A method that is handed on takes the numbers of its machine with it."""
+    robot = mech.single_strut()
+    bound = robot.state_at
+    leaves = jax.tree.leaves(eqx.filter(bound, eqx.is_array))
+    assert len(leaves) == len(jax.tree.leaves(eqx.filter(robot, eqx.is_array)))
+    jax.tree.flatten(jax.tree.map(lambda x: x, bound))
