@@ -18,7 +18,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from cordax.control import ComputedTorque, RaisedCosine  # noqa: E402
-from cordax.parameters.parameter import varied  # noqa: E402
+from cordax.parameters.parameter import collect, varied  # noqa: E402
 from cordax.systems import Neck, Oscillator  # noqa: E402
 from cordax.systems import mechanism as mech  # noqa: E402
 
@@ -66,7 +66,7 @@ MACHINES = {
 def growth(experiment: cordax.Experiment, name: str) -> dict[str, np.ndarray]:
     """Horizons `t` (k,) [s], and over them the `gradient` and the changes by `LARGE` and `SMALL`,
     both divided by how much the parameter changed."""
-    value = cordax.parameters.collect([name], experiment).starts[0]
+    value = collect([name], experiment).starts[0]
 
     def coordinates(log):
         run = cordax.simulate(varied(experiment, {name: value * jnp.exp(log)}), adjoint="forward")

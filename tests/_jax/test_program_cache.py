@@ -124,7 +124,7 @@ LAPACK = """
 import sys, cordax
 cordax.enable_x64(); cordax.enable_cache(sys.argv[1])
 import jax.numpy as jnp
-from cordax import _programs
+from cordax._jax import program_cache
 if sys.argv[2] == "read":
     def never(*given): raise SystemExit("made anew")
     program_cache.Kept._make = never

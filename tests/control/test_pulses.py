@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cordax import State, simulate
-from cordax.control import PID, Constant, Pulses
+from cordax.control import Pulses
 from hung_ball import Ball
 
 NONE = State(jnp.zeros(2), jnp.zeros(2))
@@ -47,14 +47,3 @@ def test_the_impulse_is_exact():
 def test_input_that_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Pulses(**({"times": [[0.1, 0.2]], "inputs": [[1.0, 2.0]], "period": 0.01} | options))
-
-
-def test_the_old_name_of_the_sampling_time():
-    """`step`, and `sample` of other controllers."""
-    with pytest.warns(DeprecationWarning, match="Pulses: `step` is now `period`"):
-        old = Pulses([[0.1, 0.2]], [[1.0, 2.0]], step=0.01)
-    assert old.period == 0.01
-    with pytest.warns(DeprecationWarning, match="`step` is now `period`"):
-        assert old.step == 0.01
-    with pytest.warns(DeprecationWarning, match="PID: `sample` is now `period`"):
-        assert PID(Constant([0.1]), (0,), sample=0.02, K_p=1.0).period == 0.02

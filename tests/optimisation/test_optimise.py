@@ -11,6 +11,7 @@ from cordax.optimisation import problem as problem_module
 from cordax.optimisation._optimise import _segments
 from cordax.optimisation.problem import Problem
 from cordax.optimisation.unknowns import Unknowns
+from cordax.parameters.parameter import varied
 from cordax.systems import Oscillator
 
 
@@ -101,7 +102,7 @@ def test_a_design_within_bounds_and_over_scenarios():
     stiff = {"stiffness": [10.0, 30.0, 90.0]}
     worst = cordax.optimise(SPRING, [damping], squares, scenarios=stiff, combine="worst")
     assert worst.costs.shape == (3,) and worst.cost == pytest.approx(worst.costs.max())
-    one = cordax.simulate(cordax.parameters.varied(worst.experiment, {"stiffness": 10.0}))
+    one = cordax.simulate(varied(worst.experiment, {"stiffness": 10.0}))
     assert float(squares(one)) == pytest.approx(worst.costs[0], rel=1e-9)
 
 
