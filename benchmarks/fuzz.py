@@ -14,7 +14,7 @@ import cordax
 
 cordax.enable_x64()
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from fuzzing import GOOD_OUTCOMES, Cases, outcome  # noqa: E402
+from helpers.fuzzing import GOOD_OUTCOMES, Cases, outcome  # noqa: E402
 
 
 def main(count: int, seed: int, show: int) -> dict:

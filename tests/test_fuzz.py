@@ -2,7 +2,7 @@
 
 import pytest
 
-from fuzzing import GOOD_OUTCOMES, Cases, outcome
+from helpers.fuzzing import GOOD_OUTCOMES, Cases, outcome
 
 
 @pytest.mark.filterwarnings("ignore")

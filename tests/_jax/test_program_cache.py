@@ -16,7 +16,7 @@ from cordax._jax import fingerprint, program_cache, xla_flags
 from cordax.mechanics.consistent_state import look
 from cordax.systems import Pendulum
 from cordax.systems import mechanism as mech
-from hung_ball import Ball
+from helpers.hung_ball import Ball
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_machines import Door, OneAngle, SprungPendulum
 
 import cordax
 from cordax import Delegate, Minimal, Penalty, State, UdwadiaKalaba, Unilateral, simulate
@@ -14,7 +13,8 @@ from cordax.formulations import Baumgarte, Dynamics
 from cordax.mechanics import System
 from cordax.mechanics.saddle import WholeMatrix
 from cordax.systems import Pendulum
-from hung_ball import Ball
+from helpers.hung_ball import Ball
+from helpers.small_machines import Door, OneAngle, SprungPendulum
 
 # --- the saddle point -------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from small_machines import Door, SprungPendulum, exact_angle
 
 from cordax import (
     Baumgarte,
@@ -18,6 +17,7 @@ from cordax import (
     UdwadiaKalaba,
     simulate,
 )
+from helpers.small_machines import Door, SprungPendulum, exact_angle
 
 DT, STEPS = 0.004, 30
 #: what the angle and the constraints may be off after STEPS steps, by order of the method; that it

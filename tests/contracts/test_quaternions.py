@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from small_machines import Door
 
 import cordax
 from cordax import Parameter, Recording
 from cordax.control import PID, Constant
 from cordax.io import read_csv
+from helpers.small_machines import Door
 
 STEP, STEPS, WANTED = 5e-3, 40, 0.1
 GAINS = {"K_p": 20.0, "K_i": 5.0, "K_d": 6.0}

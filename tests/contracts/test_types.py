@@ -9,7 +9,7 @@ from pathlib import Path
 def test_types_and_shapes_hold_in_representative_runs():
     """In a process of its own, a few steps each: checking every call of the whole suite would cost
     more than it tells."""
-    script = [sys.executable, str(Path(__file__).parent / "typed_runs.py")]
+    script = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "typed_runs.py")]
     # small programs are those of other tests
     cache = {
         "JAX_COMPILATION_CACHE_DIR": os.environ["CORDAX_TEST_CACHE"],

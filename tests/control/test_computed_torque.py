@@ -11,7 +11,7 @@ from cordax import State
 from cordax.control import ComputedTorque, MinimumTension, RaisedCosine, Sinusoid
 from cordax.systems import Neck
 from cordax.systems.neck.tendons import RigidTendon
-from systems.reference import AMPLITUDE, control_of, field, neck_of, relative
+from helpers.neck_reference import AMPLITUDE, control_of, field, neck_of, relative
 
 # distribution and friction, which add up: each distribution, and all friction modes with one
 CODES = [(0, 0), (0, 1), (0, 2), (1, 1)]

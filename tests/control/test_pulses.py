@@ -6,7 +6,7 @@ import pytest
 
 from cordax import State, simulate
 from cordax.control import Pulses
-from hung_ball import Ball
+from helpers.hung_ball import Ball
 
 NONE = State(jnp.zeros(2), jnp.zeros(2))
 

@@ -10,19 +10,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from manipulator_run import EFFECTOR
 
 import cordax
 from cordax.control import Hermite, NearRigidQP, Reference
 from cordax.systems import mechanism as parts
+from helpers.manipulator_run import EFFECTOR
+from helpers.stored import stored
 
 AREA = np.pi * 1e-6
 
 
 @pytest.fixture(scope="module")
 def data():
-    with np.load(Path(__file__).parents[1] / "data" / "tensegrity.npz") as file:
-        return {name: file[name] for name in file.files}
+    return stored("tensegrity")
 
 
 class Pushed(Reference):
@@ -163,7 +163,9 @@ def moved(tmp_path_factory):
     faster, too."""
     path = tmp_path_factory.mktemp("manipulator") / "moved.npz"
     plain = {name: x for name, x in os.environ.items() if name != "XLA_FLAGS"}
-    script = [sys.executable, str(Path(__file__).parent / "manipulator_run.py"), str(path)]
+    tests = Path(__file__).parents[1]
+    data = tests / "data" / "tensegrity.npz"
+    script = [sys.executable, tests / "helpers" / "manipulator_run.py", data, path]
     subprocess.run(script, env=plain, check=True)
     with np.load(path) as file:
         return {name: file[name] for name in file.files}

@@ -25,7 +25,7 @@ from cordax import (
     simulate,
 )
 from cordax.systems import Pendulum
-from hung_ball import Ball, swing
+from helpers.hung_ball import Ball, swing
 
 SHAKEN = Ball(amplitude=0.05, damping=0.2)
 END = 1.0

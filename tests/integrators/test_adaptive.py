@@ -8,7 +8,7 @@ import pytest
 import cordax
 from cordax import RESULTS, State, simulate
 from cordax.systems import Oscillator
-from hung_ball import Ball, swing
+from helpers.hung_ball import Ball, swing
 
 START = State(np.array([1.0]), np.array([0.0]))
 

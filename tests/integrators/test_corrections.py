@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 import cordax
 from cordax import RESULTS, State, simulate
 from cordax.systems import Pendulum
-from machines import Bead
+from helpers.machines import Bead
 
 ONCE = cordax.GeneralisedAlpha(corrections=1)
 

@@ -10,8 +10,8 @@ import pytest
 import cordax
 from cordax import RESULTS, Diffrax, State, simulate
 from cordax.systems import Oscillator
-from hung_ball import Ball
-from machines import FreeBody
+from helpers.hung_ball import Ball
+from helpers.machines import FreeBody
 
 START = State(np.array([1.0]), np.array([0.5]))
 K = 4.0

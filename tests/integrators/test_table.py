@@ -14,7 +14,7 @@ from cordax import Dynamics, Minimal, State, simulate
 from cordax.integrators import BY_NAME
 from cordax.mechanics import Delegate
 from cordax.systems import Oscillator, Pendulum
-from machines import Bead
+from helpers.machines import Bead
 
 
 class Row(NamedTuple):

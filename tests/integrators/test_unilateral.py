@@ -19,7 +19,7 @@ from cordax import (
     Zhai,
     simulate,
 )
-from hung_ball import Ball
+from helpers.hung_ball import Ball
 
 G, M = 9.81, 0.7
 ROPE = Ball(one_way=True)

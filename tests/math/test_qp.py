@@ -1,7 +1,5 @@
 """Quadratic programmes: optimality, trusted solvers, derivatives, and what has no solution."""
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,13 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from cordax.math.qp import INFEASIBLE, NOT_CONVEX, SOLVED, UNFINISHED, solve_qp
+from helpers.stored import stored
 
 batched = jax.jit(jax.vmap(solve_qp))
-
-
-def stored():
-    with np.load(Path(__file__).parents[1] / "data" / "quadratic_programmes.npz") as file:
-        return {name: file[name] for name in file.files}
 
 
 def kkt_residual(P, q, A, b, lower, upper, C, found):
@@ -88,7 +82,7 @@ def trusted(P, q, A, b, lower, upper, C):
 @pytest.mark.parametrize("first", [0, 1])
 def test_stored_programmes(first):
     """One or three free directions, of which half carry no cost; bounds on some."""
-    data = stored()
+    data = stored("quadratic_programmes")
     for j in range(first, 8, 2):
         A, b, x, lower, upper = (data[f"qp_{j}_{name}"] for name in ("Aeq", "beq", "x", "lo", "hi"))
         n = x.shape[0]
@@ -105,7 +99,7 @@ one = jax.jit(solve_qp)
 
 def test_torques_of_a_strut_on_cables_without_scaling():
     """Strains of 1e-3 beside torques of 5 N m: coefficients span seven decades."""
-    data = stored()
+    data = stored("quadratic_programmes")
     P = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
     for i in range(3):
         least = data["strut_qp_emin"][i] - data["strut_eps"][i]

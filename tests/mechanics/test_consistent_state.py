@@ -10,7 +10,7 @@ import pytest
 import cordax
 from cordax import State, simulate
 from cordax.systems import Pendulum
-from hung_ball import Ball
+from helpers.hung_ball import Ball
 
 OFF = State(np.array([0.6, -0.9]), np.array([1.0, 1.0]))
 UNIT = np.array([0.6, -0.9]) / np.hypot(0.6, 0.9)

@@ -7,7 +7,7 @@ import pytest
 
 import cordax
 from cordax.math import rotations
-from machines import DoublePendulum, DoublePendulumByEnergy, FreeBody
+from helpers.machines import DoublePendulum, DoublePendulumByEnergy, FreeBody
 
 RNG = np.random.default_rng(0)
 STATES = [tuple(RNG.uniform(-2, 2, size=(3, 2))) for _ in range(4)]  # q, v, u

@@ -10,7 +10,7 @@ import pytest
 from cordax.math.linalg import matvec
 from cordax.mechanics.linearisation import bare, linearise_densely
 from cordax.systems import End, Harness, Joint, Neck, Plane, SplineRod
-from machines import Bead, DoublePendulum
+from helpers.machines import Bead, DoublePendulum
 
 RNG = np.random.default_rng(3)
 

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import shutil
 import subprocess
 
 import equinox as eqx
@@ -15,8 +14,7 @@ import pytest
 import cordax
 from cordax.mechanics import Bodies, Scene
 from cordax.systems import Pendulum
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
+from helpers.browser import BROWSER
 
 
 class Swing(Pendulum):

@@ -1,21 +1,15 @@
 """Reduced models of a rope robot: exact where they must be, and machines like any other."""
 
-import sys
-from pathlib import Path
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "systems"))
-
-from rope_robot_reference import errors, fields, inputs_of, relative, robot_of
-
 from cordax import Baumgarte, State, simulate
 from cordax.reduction import Subspace, axial_basis, far_apart, piecewise_linear, pod_basis
-from machines import DoublePendulum
+from helpers.machines import DoublePendulum
+from helpers.rope_robot_reference import errors, fields, inputs_of, relative, robot_of
 
 
 @pytest.fixture(scope="module")

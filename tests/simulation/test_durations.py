@@ -11,7 +11,7 @@ from cordax import State, simulate, simulate_batch
 from cordax.control import PID, Sinusoid
 from cordax.simulation import executor, postprocess
 from cordax.systems import Oscillator
-from hung_ball import Ball
+from helpers.hung_ball import Ball
 
 
 @pytest.fixture

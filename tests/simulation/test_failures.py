@@ -12,8 +12,8 @@ from cordax._base.results import Code
 from cordax.control import PID, Sinusoid
 from cordax.simulation import executor
 from cordax.systems import Neck, Oscillator, Pendulum
-from hung_ball import Ball
-from machines import Bead, DoublePendulum
+from helpers.hung_ball import Ball
+from helpers.machines import Bead, DoublePendulum
 
 
 class Fenced(Oscillator):

@@ -10,8 +10,8 @@ from cordax import State, simulate
 from cordax.control import PID, Sinusoid
 from cordax.simulation.plan import _formulation
 from cordax.systems import Oscillator, Pendulum
-from hung_ball import Ball
-from machines import Bead
+from helpers.hung_ball import Ball
+from helpers.machines import Bead
 
 START = State(np.array([0.7]), np.array([0.2]))
 STEPS, DT = 24, 0.01

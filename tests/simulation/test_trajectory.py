@@ -9,7 +9,7 @@ import pytest
 import cordax
 from cordax import RESULTS, State, Trajectory, simulate
 from cordax.systems import Oscillator
-from machines import DoublePendulum
+from helpers.machines import DoublePendulum
 
 
 class Watched(DoublePendulum):

@@ -30,7 +30,7 @@ from cordax.systems import (
     SwivelPulleyExit,
     box_inertia,
 )
-from machines import DoublePendulum
+from helpers.machines import DoublePendulum
 
 POINTS = np.array([[-3.0, -2.0, 2.0], [-3.0, 2.5, 2.0], [3.0, 2.5, 2.0], [3.0, -2.0, 2.0]])
 BODY = NaturalBody(6.24, box_inertia(6.24, [0.2, 0.4, 0.01]))

@@ -9,7 +9,7 @@ import cordax
 from cordax import LagrangianSystem, State, System, equilibrium, float_field
 from cordax.math import rotations
 from cordax.systems import Pendulum
-from hung_ball import Ball
+from helpers.hung_ball import Ball
 
 
 class Winch(LagrangianSystem):

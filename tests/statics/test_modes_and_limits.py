@@ -9,7 +9,7 @@ import cordax
 from cordax import State, System, equilibrium, float_field, modes, step_limit
 from cordax.integrators import BY_NAME
 from cordax.systems import Oscillator, Pendulum
-from machines import Bead, DoublePendulum
+from helpers.machines import Bead, DoublePendulum
 
 
 def test_equilibrium_of_a_pendulum_under_torque():

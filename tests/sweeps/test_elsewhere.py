@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 
 from cordax.sweeps import Sweep
+from helpers.sweep_elsewhere import TABLE, swept
 
-from .elsewhere import TABLE, swept
-
-SCRIPT = Path(__file__).with_name("elsewhere.py")
+SCRIPT = Path(__file__).parents[1] / "helpers" / "sweep_elsewhere.py"
 
 
 @pytest.fixture(scope="module")

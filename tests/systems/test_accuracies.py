@@ -2,11 +2,11 @@
 
 from itertools import pairwise
 
-import cable_robot_reference as cable_robots
 import jax.numpy as jnp
 import numpy as np
-import rope_robot_reference as ropes
 
+import helpers.cable_robot_reference as cable_robots
+import helpers.rope_robot_reference as ropes
 from cordax import simulate
 from cordax.systems import Neck
 

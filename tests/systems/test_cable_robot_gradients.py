@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cable_robot_reference import parameters, pulses_of, robot_of
 
 from cordax import simulate
+from helpers.cable_robot_reference import parameters, pulses_of, robot_of
 
 DT = 5e-3
 WANTED = np.array([0.02, 0.26, 0.35])

@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cable_robot_reference import exits_of, platform_of, robot_of
 
 from cordax import RK4, Baumgarte, GeneralisedAlpha, Index3, State, simulate
 from cordax.mechanics.parts.drives import ProgrammedLengths, Winches
@@ -13,6 +12,7 @@ from cordax.mechanics.parts.exits import PointExit, PulleyExit, SwivelPulleyExit
 from cordax.mechanics.reference_motion import Quintic
 from cordax.systems.cable_robot import CableRobot
 from cordax.systems.cable_robot.natural import NaturalBody, box_inertia
+from helpers.cable_robot_reference import exits_of, platform_of, robot_of
 
 OPTIONS = {"dt": 1e-3, "duration": 2e-3}
 FOUR = np.zeros((4, 3))

@@ -4,7 +4,6 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cable_robot_reference import robot_of
 
 from cordax import (
     RK4,
@@ -20,6 +19,7 @@ from cordax import (
     simulate,
 )
 from cordax.mechanics import Delegate
+from helpers.cable_robot_reference import robot_of
 
 END = 0.32
 ROBOT = robot_of("imp_m1")

@@ -6,11 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cable_robot_reference import errors, fields, parameters, picker_of, relative
 
 from cordax import RESULTS, Baumgarte, Penalty, State, UdwadiaKalaba, simulate
 from cordax.mechanics.constraints import rank_margin
 from cordax.systems.cable_robot.payload import CROSSED, EQUAL, Payload
+from helpers.cable_robot_reference import errors, fields, parameters, picker_of, relative
 
 DT = 2e-3  # 1e-8 m and 1e-3 N are met with room: at half of it 3e-11 m, 3e-6 N
 

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cable_robot_reference import fields, inputs_at, machine_at, points, relative
 
 from cordax import Baumgarte, Penalty, UdwadiaKalaba
 from cordax.mechanics import constraints
 from cordax.mechanics.constraints import Stabilisation
+from helpers.cable_robot_reference import fields, inputs_at, machine_at, points, relative
 
 BARE, STABILISED = (0.0, 0.0), (1e3, 1e3)
 

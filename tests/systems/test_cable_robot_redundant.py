@@ -3,7 +3,6 @@
 import equinox as eqx
 import numpy as np
 import pytest
-from cable_robot_reference import parameters, robot_of
 
 from cordax import (
     RESULTS,
@@ -18,6 +17,7 @@ from cordax import (
 )
 from cordax.mechanics.parts.drives import ProgrammedLengths
 from cordax.systems.cable_robot import CableRobot
+from helpers.cable_robot_reference import parameters, robot_of
 
 
 def held() -> CableRobot:

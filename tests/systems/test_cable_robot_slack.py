@@ -4,10 +4,10 @@ from functools import cache
 
 import equinox as eqx
 import numpy as np
-from cable_robot_reference import errors, fields, robot_of, run
 
 from cordax import Unilateral, simulate
 from cordax.control import Pulses
+from helpers.cable_robot_reference import errors, fields, robot_of, run
 
 DT, END = 1e-3, 2.95
 MANY = Unilateral(capacity=256)

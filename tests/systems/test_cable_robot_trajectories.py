@@ -7,9 +7,9 @@ from functools import cache
 import equinox as eqx
 import numpy as np
 import pytest
-from cable_robot_reference import errors, fields, parameters, relative, run
 
 from cordax import Baumgarte, Penalty
+from helpers.cable_robot_reference import errors, fields, parameters, relative, run
 
 DT = 5e-4
 IMPULSE = ("imp_m1", "imp_m2", "imp_m2_literal", "imp_m3", "imp_m3_damped")

@@ -1,6 +1,5 @@
 """IFToMM benchmarks against published and independently computed solutions."""
 
-import andrews_reference
 import jax
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from scipy.integrate import solve_ivp
 import cordax
 from cordax.formulations import UdwadiaKalaba
 from cordax.systems import mechanism as parts
+from helpers import andrews_reference
 
 
 def test_simple_pendulum():

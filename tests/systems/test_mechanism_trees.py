@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mechanism_trees import PinocchioTree, random_state, random_tree
 from scipy.spatial.transform import Rotation
 
 import cordax
 from cordax.systems import mechanism as parts
+from helpers.mechanism_trees import PinocchioTree, random_state, random_tree
 
 INVOLUTES = {
     "inv_rigid": parts.RigidInvolute,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cordax
-from systems.reference import cases, field, neck_of, stored_control, unpack
+from helpers.neck_reference import cases, field, neck_of, stored_control, unpack
 
 ACCURATE = cordax.Diffrax(diffrax.Dopri8(), diffrax.PIDController(rtol=1e-12, atol=1e-12))
 SAVES = 126  # of the longest cases; shorter ones run on, to share a compiled function

@@ -8,7 +8,7 @@ import pytest
 
 from cordax.systems.neck import Bars, Neck, Springs, closed_form
 from cordax.systems.neck.tendons import ElasticTendon, Motors, RigidTendon, Routing
-from systems.reference import relative
+from helpers.neck_reference import relative
 
 
 def random_neck(joints, *, elastic, routing=None, seed=0) -> Neck:

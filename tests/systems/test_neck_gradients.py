@@ -9,7 +9,7 @@ import pytest
 import cordax
 from cordax.control import ComputedTorque, RaisedCosine
 from cordax.systems import Neck
-from systems.reference import AMPLITUDE
+from helpers.neck_reference import AMPLITUDE
 
 NOMINAL = Neck.default(3)
 CONTROL = ComputedTorque(NOMINAL, RaisedCosine(AMPLITUDE[3]))

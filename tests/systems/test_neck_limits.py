@@ -9,7 +9,7 @@ import pytest
 import cordax
 from cordax.control import ComputedTorque, RaisedCosine
 from cordax.systems import Neck
-from systems.reference import AMPLITUDE
+from helpers.neck_reference import AMPLITUDE
 
 ELASTIC = 20.0  # rad/s: modes of joints and rotors moving together on the springs are slower
 

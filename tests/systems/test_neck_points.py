@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from systems.reference import field, neck_of, relative
+from helpers.neck_reference import field, neck_of, relative
 
 CASES = {3: ("p3", "p3_cumulative"), 4: ("p4",)}
 STATE = ("alpha", "alphad", "theta", "thetad", "Gamma_m")

@@ -13,7 +13,7 @@ import pytest
 
 import cordax
 from cordax.systems.neck import PUSH
-from systems.reference import (
+from helpers.neck_reference import (
     EVERY,
     SCHEMES,
     cases,

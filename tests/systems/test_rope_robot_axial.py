@@ -5,12 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rope_robot_reference import control_of, errors, fields, robot_of
 
 from cordax import Baumgarte, State, simulate
 from cordax.mechanics.constraints import Stabilisation
 from cordax.reduction import Subspace, axial_basis
 from cordax.systems import AxialRopes, RopeRobot
+from helpers.rope_robot_reference import control_of, errors, fields, robot_of
 
 
 @pytest.mark.parametrize("case", ["paper2_s6", "hang1", "moved1"])

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rope_robot_reference import fields, inputs_of, robot_of
 
 from cordax import Dynamics, Index3, LinearlyImplicitEuler, State, simulate
 from cordax.systems import RopeRobot, WinchedRopes, Winches, two_rope_robot
+from helpers.rope_robot_reference import fields, inputs_of, robot_of
 
 NUMBERS = ("EA", "EI", "axial_time", "bending_time", "line_density")
 

@@ -5,13 +5,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rope_robot_reference import fields, inputs_of, relative, robot_of
 
 from cordax import Baumgarte, Dynamics, Rosenbrock2, State
 from cordax.mechanics import System
 from cordax.mechanics.linearisation import linearise_densely
 from cordax.systems import ProgressiveRope
 from cordax.systems.rope_robot.linearisation import RopeSaddle
+from helpers.rope_robot_reference import fields, inputs_of, relative, robot_of
 
 H, H2 = 3e-3, 5e-6
 

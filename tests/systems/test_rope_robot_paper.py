@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 BEGIN = """
 import json
 import cordax
 cordax.enable_x64()
 import numpy as np
-from rope_robot_reference import control_of, errors, fields, robot_of, run
+from helpers.rope_robot_reference import control_of, errors, fields, robot_of, run
 index_1 = cordax.Baumgarte(20.0, 20.0)
 s = fields("paper2")
 """
@@ -65,7 +65,7 @@ def optimised(code: str) -> dict:
     shown = subprocess.run(
         [sys.executable, "-c", BEGIN + code + END],
         env=environment,
-        cwd=HERE,
+        cwd=TESTS,
         capture_output=True,
         text=True,
     )

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rope_robot_reference import fields, inputs_of, relative, robot_of, textbook
 
 from cordax.mechanics import constraints
 from cordax.mechanics.constraints import Stabilisation
 from cordax.systems import ProgressiveRope
+from helpers.rope_robot_reference import fields, inputs_of, relative, robot_of, textbook
 
 GROUPS = ("p_free", "p_end", "p_robot2", "p_paper")
 

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rope_robot_reference import fields, robot_of
 from scipy.optimize import fsolve
 from scipy.special import jn_zeros
 
 from cordax.control import Constant
 from cordax.mechanics.constraints import Stabilisation
 from cordax.systems import RopeRobot
+from helpers.rope_robot_reference import fields, robot_of
 
 #: span, height, length, weight per length, EA: an own case, then three of Irvine's, with the pull
 #: on the upper end

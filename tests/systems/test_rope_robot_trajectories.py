@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rope_robot_reference import errors, fields, run
 
 from cordax import Baumgarte, GeneralisedAlpha, Minimal
+from helpers.rope_robot_reference import errors, fields, run
 
 
 def compare(case, trajectory):

@@ -3,10 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rod_reference import DATA, pull, rod_of
 
 import cordax
 from cordax import State, simulate
+from helpers.rod_reference import DATA, pull, rod_of
 
 SCHEMES = {
     "SE": "symplectic_euler",

@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rod_reference import DATA, points_first, pull, rod_of
 
 import cordax
 from cordax.math import bsplines
 from cordax.systems import End, Plane, Sphere, SplineRod
+from helpers.rod_reference import DATA, points_first, pull, rod_of
 
 CASES = ["eval_shared0", "eval_shared1", "eval_shared2", "eval_shared3"]
 

@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rod_reference import DATA, rod_of
 from scipy.optimize import brentq
 
 import cordax
@@ -20,6 +19,7 @@ from cordax.systems import (
     Sphere,
     SplineRod,
 )
+from helpers.rod_reference import DATA, rod_of
 
 
 @eqx.filter_jit

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import cordax
-from browser import BROWSER, opened
 from cordax.mechanics import Bodies, Scene
 from cordax.systems import Pendulum
 from cordax.systems import mechanism as mech
+from helpers.browser import BROWSER, opened
 
 viser = pytest.importorskip("viser", reason="needs the `view` extra")
 from cordax.viewer import view  # noqa: E402

@@ -1,7 +1,5 @@
 """The stored reference of the neck (`tests/data/neck.npz`) as machines, controllers and states."""
 
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -13,6 +11,7 @@ from cordax import Controller, State
 from cordax.control import ComputedTorque, MeanTension, MinimumTension, RaisedCosine, Sinusoid
 from cordax.systems.neck import Bars, Neck, Springs
 from cordax.systems.neck.tendons import ElasticTendon, Motors, RigidTendon, Routing
+from helpers.stored import stored
 
 SCHEMES = {
     "rigid_explicit": (False, "explicit_euler"),
@@ -23,18 +22,12 @@ SCHEMES = {
 AMPLITUDE = {3: [0.6, -0.8, 1.0], 4: [0.5, -0.7, 0.7, 0.6]}
 
 
-@cache
-def stored() -> dict[str, np.ndarray]:
-    with np.load(Path(__file__).parents[1] / "data" / "neck.npz") as file:
-        return {name: file[name] for name in file.files}
-
-
 def field(case: str, name: str) -> np.ndarray:
-    return stored()[f"{case}/{name}"]
+    return stored("neck")[f"{case}/{name}"]
 
 
 def cases(prefix: str) -> list[str]:
-    return sorted({k.split("/")[0] for k in stored() if k.startswith(prefix)})
+    return sorted({k.split("/")[0] for k in stored("neck") if k.startswith(prefix)})
 
 
 def neck_of(case: str, *, elastic: bool, closed_form: bool = True) -> Neck:

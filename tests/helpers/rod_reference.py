@@ -1,14 +1,13 @@
 """Rods of the reference data."""
 
 import json
-from pathlib import Path
 
 import jax.numpy as jnp
-import numpy as np
 
 from cordax.systems import End, SplineRod
+from helpers.stored import stored
 
-DATA = np.load(Path(__file__).parents[1] / "data" / "rod.npz")
+DATA = stored("rod")
 
 
 def rod_of(case: str, **options):

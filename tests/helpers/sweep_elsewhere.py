@@ -1,4 +1,4 @@
-"""A sweep in a process of its own: `python elsewhere.py FOLDER [PORT PROCESS]`."""
+"""A sweep in a process of its own: `python sweep_elsewhere.py FOLDER [PORT PROCESS]`."""
 
 import sys
 

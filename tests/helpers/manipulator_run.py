@@ -1,8 +1,8 @@
-"""Motions of the tensegrity manipulator, loops closed at every evaluation as in the reference. A
-script, whose programs are optimised as those of users: writes them to the file it is given."""
+"""Motions of the tensegrity manipulator with loops closed at every evaluation, as in the reference.
+
+`python manipulator_run.py STORED.npz MOTIONS.npz` runs with the compiler flags of users."""
 
 import sys
-from pathlib import Path
 
 import cordax
 
@@ -42,7 +42,7 @@ def moved(data, case: str, duration: float):
 
 
 if __name__ == "__main__":
-    with np.load(Path(__file__).parents[1] / "data" / "tensegrity.npz") as file:
-        stored = {name: file[name] for name in file.files}
-    found = [moved(stored, *case) for case in CASES.items()]
-    np.savez(sys.argv[1], **{name: x for run in found for name, x in run.items()})
+    with np.load(sys.argv[1]) as file:
+        data = {name: file[name] for name in file.files}
+    found = [moved(data, *case) for case in CASES.items()]
+    np.savez(sys.argv[2], **{name: x for run in found for name, x in run.items()})

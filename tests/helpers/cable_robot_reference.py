@@ -2,7 +2,6 @@
 
 import json
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 
 import equinox as eqx
@@ -17,18 +16,14 @@ from cordax.mechanics.reference_motion import Quintic, Reference
 from cordax.systems.cable_robot import CableRobot
 from cordax.systems.cable_robot.natural import NaturalBody
 from cordax.systems.cable_robot.payload import Payload
-
-
-@cache
-def stored() -> dict[str, np.ndarray]:
-    with np.load(Path(__file__).parents[1] / "data" / "cable_robot.npz") as file:
-        return {name: file[name] for name in file.files}
+from helpers.stored import stored
 
 
 def fields(case: str) -> SimpleNamespace:
     """Everything stored of a case or point."""
     prefix = case + "/"
-    found = {k.removeprefix(prefix): x for k, x in stored().items() if k.startswith(prefix)}
+    data = stored("cable_robot")
+    found = {k.removeprefix(prefix): data[k] for k in data if k.startswith(prefix)}
     return SimpleNamespace(**found)
 
 
@@ -41,7 +36,7 @@ def parameters(case: str) -> SimpleNamespace:
 
 
 def points() -> list[str]:
-    return sorted({k.split("/")[0] for k in stored() if k.startswith("pt_")})
+    return sorted({k.split("/")[0] for k in stored("cable_robot") if k.startswith("pt_")})
 
 
 # --- machines ---------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """The stored reference of rope robots (`tests/data/rope_robot.npz`) as machines and inputs, and the
 equations in their textbook form: dense matrices from the positions of all rods."""
 
-from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 
 import equinox as eqx
@@ -13,18 +11,14 @@ import numpy as np
 from cordax import Index3, State, simulate
 from cordax.control import InputPath, Quintic
 from cordax.systems import Platform, RopeRobot
-
-
-@cache
-def stored() -> dict[str, np.ndarray]:
-    with np.load(Path(__file__).parents[1] / "data" / "rope_robot.npz") as file:
-        return {name: file[name] for name in file.files}
+from helpers.stored import stored
 
 
 def fields(case: str) -> SimpleNamespace:
     """Everything stored of a case or group of points."""
     prefix = case + "/"
-    found = {k.removeprefix(prefix): x for k, x in stored().items() if k.startswith(prefix)}
+    data = stored("rope_robot")
+    found = {k.removeprefix(prefix): data[k] for k in data if k.startswith(prefix)}
     return SimpleNamespace(**found)
 
 

@@ -1,0 +1,1 @@
+"""Shared by tests: small machines, stored references, scripts for subprocesses, a browser."""
