@@ -9,7 +9,7 @@ import numpy as np
 
 import cordax
 from cordax._jax.xla_flags import compile_quickly
-from cordax.cli.machines import experiment_of
+from cordax.io import experiment_of
 from cordax.plot import animate, plot_scene, save_figure
 from cordax.plot.scene import dimension, line_values, norm_of, scenes_of
 

@@ -75,7 +75,7 @@ GOOD = {
 }
 BAD = {
     "nothing": ([], "usage"),
-    "no command": (["swim"], "there is no 'swim'"),
+    "no command": (["swim"], "unknown command 'swim'"),
     "list": (["list", "--jsn"], "--jsn"),
     "new": (["new", "nek"], "the nearest is neck"),
     "run": (["run", "nek"], "the nearest is neck"),
@@ -83,7 +83,10 @@ BAD = {
         ["run", "pendulum.toml", "--set", "lenght=1", "--overwrite"],
         "the nearest is length",
     ),
-    "reproduce": (["reproduce", "nek"], "did you mean 'neck'?"),
+    "reproduce": (
+        ["reproduce", "nek"],
+        "cordax reproduce: unknown study 'nek'; did you mean 'neck'?",
+    ),
     "fit": (["fit", "pendulum.toml", "none.csv", "--parameters", "length"], "none.csv"),
     "sweep": (["sweep", "pendulum.toml", "--vary", "mas=1:2:3"], "mas"),
     "optimise": (
@@ -125,7 +128,7 @@ def test_a_paper_is_reproduced(folder):
     assert len(study["files"]) > 5
     assert all((folder / name).stat().st_size > 10_000 for name in study["files"])
     code, out, err = cordax(folder, *words)
-    assert code == 2 and "exist already" in err
+    assert code == 2 and "already exist" in err
 
 
 #: runs the commands that it is given, and tells how each has ended
@@ -168,7 +171,9 @@ def test_bad_input_to_a_process(name, folder):
     assert code == 2 and said in err + out
 
 
-@pytest.mark.parametrize("name", ["run", "sweep", "optimise", "new", "bench"])
+@pytest.mark.parametrize(
+    "name", ["run", "view", "sweep", "optimise", "new", "bench", "fit", "reproduce"]
+)
 def test_help_teaches_by_example(name, capsys):
     with pytest.raises(SystemExit) as stopped:
         main([name, "--help"])
@@ -201,4 +206,4 @@ def test_nobody_reads_on(folder):
 def test_a_folder_that_cannot_be_written_is_said_before_anything_is_computed(capsys):
     for words in (["reproduce", "neck"], ["run", "neck"]):
         assert main([*words, "--output", "/proc/nowhere"]) == 2
-        assert "where nothing can be written" in capsys.readouterr().err
+        assert "which cannot be written" in capsys.readouterr().err

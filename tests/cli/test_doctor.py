@@ -23,7 +23,7 @@ def test_the_doctor_says_what_there_is(capsys):
         (["run", "nek"], "the nearest is neck"),
         (["reproduce", "rods"], "did you mean 'rod'?"),
         (["sweeep"], "did you mean 'sweep'?"),
-        (["swim"], "there is no 'swim'"),
+        (["swim"], "unknown command 'swim'"),
     ],
 )
 def test_the_nearest_word_is_named(words, said, capsys):

@@ -7,10 +7,11 @@ import pytest
 import tyro
 
 import cordax
-from cordax import Fit
-from cordax.cli.fit import fit
-from cordax.cli.machines import experiment_of
-from cordax.io import example_path
+from cordax import Fit, Recording
+from cordax.cli.fit import _with_initial_state, fit
+from cordax.io import example_path, experiment_of
+from cordax.mechanics import State
+from cordax.systems import Oscillator
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,16 @@ def test_bad_words_are_named(tables):
     ):
         with pytest.raises(ValueError, match=message):
             call(*words)
+
+
+def test_initial_state_of_a_measured_recording():
+    """The first sample replaces the machine's initial state (x = 0) where it differs by more than
+    the scatter of the samples (0.01 m), unless the start is set or a coordinate is missing."""
+    base = cordax.Experiment(Oscillator(), State(np.zeros(1), np.zeros(1)))
+    noise = 0.01 * np.random.default_rng(0).standard_normal(100)
+    record = lambda name, offset: Recording(0.1 * np.arange(100), {name: offset + noise})
+    start = lambda data, is_set=False: float(_with_initial_state(base, data, is_set)[0].start.q[0])
+    assert start(record("x", 0.0)) == 0.0
+    assert start(record("x", 0.2)) == 0.2 + noise[0]
+    assert start(record("x", 0.2), True) == 0.0
+    assert start(record("y", 0.2)) == 0.0

@@ -48,7 +48,8 @@ def call(*words):
 
 def test_stiffness_and_damping_from_a_factor_five_off(table, tmp_path, capsys):
     code = call(
-        "neck", table, "--parameters", "tendon.stiffness,tendon.damping",
+        "neck", table, "--set", f"start={{kind='at',alpha=[0,0,0],tension={[TENSION] * 4}}}",
+        "--parameters", "tendon.stiffness,tendon.damping",
         "--start", "tendon.stiffness=5e5,tendon.damping=20", "--noise", SIGMA,
         "--output", tmp_path, "--json",
     )  # fmt: skip
@@ -74,8 +75,7 @@ def test_stiffness_and_damping_from_a_factor_five_off(table, tmp_path, capsys):
         (["--parameters", "gravity", "--start", "tendon.stiffness=-1"], "finite values > 0"),
         (["--parameters", "gravity", "--start", "gravity=much"], "a finite number"),
         (["--parameters", "gravity", "--observe", "beta_1"], "beta_1.*some of alpha_1"),
-        (["--parameters", "gravity", "--posture", "1,2"], "one number, or 3"),
-        (["--parameters", "gravity", "--joints", "4"], "torque_5"),
+        (["--parameters", "gravity", "--set", "springs.stiffness=[1,2]"], "springs.stiffness"),
         (["--parameters", "gravity", "--dt", "-3e-4"], "dt.*> 0"),
         (["--parameters", "gravity", "--noise", "x"], "noise.*a finite number"),
     ],

@@ -56,6 +56,6 @@ def test_command(tmp_path, figure, monkeypatch, capsys):
     assert main([*asked, "--overwrite", "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert said["studies"] == {"rod": {"mass": 1.0}, "neck": {"failed": "RuntimeError: no"}}
-    assert main(asked) == 2 and "exist already" in capsys.readouterr().err
+    assert main(asked) == 2 and "already exist" in capsys.readouterr().err
     assert main([*asked[:2], "--only", "nek", "--output", str(tmp_path / "b")]) == 2
     assert "neck" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The film of a run, drawn by a second process while the first draws the figures."""
+"""Draw the film of a run in a second process while the first one draws the figures."""
 
 import os
 import signal
@@ -16,30 +16,30 @@ from .._jax.xla_flags import backend_is_up
 from ..simulation.trajectory import Trajectory
 from .pictures import write_film
 
-#: frames per second that GIF, which counts hundredths of a second, shows at the right speed
+#: frames per second that GIF can show exactly: its delays are hundredths of a second
 RATES = (25.0, 20.0, 12.5, 10.0)
-#: frames of a film, if the least rate allows it: drawing them takes as long as the simulation
+#: desired number of frames; drawing them takes about as long as a simulation
 FRAMES = 160
 DPI = 90.0
 
 
 class _Drawer(NamedTuple):
-    """The second process, and the way to it."""
+    """The second process and the connection to it."""
 
     process: BaseProcess
     films: Connection
 
 
-class Filming:
-    """`begin` returns at once where there is a second process; `finish` has the film's path. A
-    process that is started early is ready when the run is."""
+class FilmProcess:
+    """Draws a film, in a second process if there is one: `begin` returns immediately and `finish`
+    waits for the file. Start it before the simulation, so that its imports are done in time."""
 
     def __init__(self, drawer: _Drawer | None):
         self._drawer = drawer
         self._finish = lambda: Path()
 
     def begin(self, run: Trajectory, path: Path, title: str, speed: float) -> None:
-        """Have `run` drawn to `path`, at `speed` times real time."""
+        """Begin to draw `run` to the file `path`, at `speed` times real time."""
         drawer = self._drawer
         if drawer is None:
             self._finish = lambda: write_film(run, path, title, speed)
@@ -52,8 +52,8 @@ class Filming:
         self._finish = lambda: _wait(drawer, path)
 
     def finish(self) -> Path:
-        """Where the film is, once it is; raises OSError with the last words of a process that
-        failed."""
+        """Wait for the film and return its path; raises OSError with the message of a process
+        that failed."""
         return self._finish()
 
 
@@ -61,20 +61,19 @@ def _wait(drawer: _Drawer, path: Path) -> Path:
     try:
         failure = drawer.films.recv()
     except (EOFError, ConnectionError):
-        failure = "its process ended"
+        failure = "its process stopped"
     if failure:
         raise OSError(f"the film could not be drawn: {failure}")
     return path
 
 
 @contextmanager
-def filming(film: str) -> Iterator[Filming]:
-    """For a film of the kind that `cordax run --film` names. The second process ends with the
+def film_process(film: str) -> Iterator[FilmProcess]:
+    """A `FilmProcess` for the format `film` of `cordax run --film`. The process ends with the
     block."""
-    second = film in ("gif", "mp4") and (os.cpu_count() or 1) > 1
-    drawer = _start() if second else None
+    drawer = _start() if film in ("gif", "mp4") and (os.cpu_count() or 1) > 1 else None
     try:
-        yield Filming(drawer)
+        yield FilmProcess(drawer)
     finally:
         if drawer is not None:
             drawer.films.close()
@@ -83,14 +82,13 @@ def filming(film: str) -> Iterator[Filming]:
 
 
 def _start() -> _Drawer:
-    # a copy of this process has imported all that a new one would have to; JAX has no threads yet,
-    # which a copy would lack
-    copied = sys.platform == "linux" and not backend_is_up()
-    kind: Any = get_context("fork" if copied else "spawn")
+    # A fork has all imports already. It is safe only before JAX starts threads, which a fork lacks.
+    fork = sys.platform == "linux" and not backend_is_up()
+    kind: Any = get_context("fork" if fork else "spawn")
     here, there = kind.Pipe()
-    process = kind.Process(target=_draw_film, args=(there, here if copied else None), daemon=True)
+    process = kind.Process(target=_draw_film, args=(there, here if fork else None), daemon=True)
     with warnings.catch_warnings():
-        # JAX warns of any fork
+        # JAX warns about every fork
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
         process.start()
     there.close()
@@ -98,11 +96,10 @@ def _start() -> _Drawer:
 
 
 def _draw_film(films: Connection, others: Connection | None) -> None:
-    """The work of the second process, ready as soon as matplotlib is imported. The film, its path,
-    frames per second and dots per inch are received, and what went wrong, or nothing, is sent back.
-    `others`: the other end, if this process has it too: left open, it would hide that nobody is
-    there any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this ends it
+    """Main function of the second process: receives film, path, frames per second and dots per
+    inch, sends back an error message or None. `others`: the other end of the connection, which a
+    fork inherits. It must be closed here, or this process would not notice the end of the first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends this one
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if others is not None:
         others.close()
@@ -113,10 +110,10 @@ def _draw_film(films: Connection, others: Connection | None) -> None:
 
     try:
         film, path, fps, dpi = films.recv()
-    except EOFError:  # no film was wanted after all
+    except EOFError:  # the first process ended without a film
         return
     try:
         write(film, path, fps, dpi)
         films.send(None)
-    except Exception as error:  # said by the process that has a terminal
+    except Exception as error:  # the first process prints the message
         films.send(f"{type(error).__name__}: {error}")

@@ -1,55 +1,64 @@
 """`cordax fit`: parameters of a machine from recordings."""
 
-import dataclasses
 import json as json_module
 import warnings
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from tyro.conf import Positional, UseAppendAction
+import tyro
+from tyro.conf import Positional
 
 from .._base.checks import require, require_known
+from .._base.revalidate import recheck
 from ..control import RecordedInput
 from ..identification import Fit, identify
 from ..identification.messages import outliers, sentences, step_matters, towards_zero
 from ..integrators import BY_NAME
-from ..io import read_csv
+from ..io import experiment_of, read_csv
 from ..mechanics import State
 from ..parameters.parameter import varied
 from ..recordings.recording import Recording
 from ..simulation.experiment import Experiment
-from ..systems import Neck
-from .fit_neck import neck_experiment
-from .machines import experiment_of
+from .arguments import (
+    Changes,
+    Machine,
+    OutputFolder,
+    option,
+    parse_number,
+    parse_values,
+    split_commas,
+)
 from .outputs import claim
-from .words import comma_words, number
+
+Recordings = Annotated[
+    tuple[Path, ...],
+    Positional,
+    tyro.conf.arg(metavar="CSV [CSV ...]", help_behavior_hint=""),
+]
 
 
 def fit(
-    machine: Positional[str],
-    recordings: Positional[tuple[Path, ...]],
+    machine: Machine,
+    recordings: Annotated[
+        tuple[Path, ...], Positional, tyro.conf.arg(metavar="CSV [CSV ...]", help_behavior_hint="")
+    ],
     /,
-    parameters: str,
-    start: str = "",
-    observe: str = "",
-    noise: str = "",
+    parameters: Annotated[str, tyro.conf.arg(metavar="NAME,...")],
+    start: Annotated[str, option("NAME=VALUE,...", "from the machine file")] = "",
+    observe: Annotated[str, option("NAME,...", "all recorded coordinates")] = "",
+    noise: Annotated[str, option("NUMBER", "unknown, equal for all columns")] = "",
     inputs: Literal["cubic", "linear", "hold"] = "cubic",
-    joints: int = 3,
-    routing: Literal["single", "cumulative"] = "single",
-    posture: str = "",
-    tension: str = "",
-    set: UseAppendAction[tuple[str, ...]] = (),
-    dt: float | None = None,
-    integrator: str | None = None,
+    set: Changes = (),
+    dt: Annotated[float | None, option("SECONDS", "see above")] = None,
+    integrator: Annotated[str | None, option("NAME", "see above")] = None,
     starts: int = 1,
     horizons: int = 1,
     segments: int = 1,
     max_steps: int = 100,
     intervals: Literal["linear", "profile", "bootstrap"] = "linear",
-    output: Path = Path("outputs"),
+    output: OutputFolder = Path("outputs"),
     figure: bool = True,
     save: bool = False,
     progress: bool = False,
@@ -59,79 +68,77 @@ def fit(
 ) -> int:
     """Identify parameters of a machine from recordings of its motion.
 
-    A recording is a table with a column `time` [s] and columns of what was measured, by the names
-    `cordax run MACHINE --csv` writes (cells may be empty, instants uneven), and of the inputs that
-    were applied; without these the machine's own controller acts. With several recordings numbers
-    of the start (state0...) have a value for each. Prints estimates with 95 % confidence intervals,
-    what to know about them, and writes a figure of data against model.
+    A recording is a CSV file with a column `time` [s], one column for each measured quantity and
+    one for each applied input. Columns have the names that `cordax run MACHINE --csv` writes.
+    Cells may be empty and sampling may be uneven. Without input columns the controller of the
+    machine file acts. Prints estimates with 95 % confidence intervals and warnings, and writes a
+    figure of measured and predicted motion.
+
+    The initial state is the one of the machine file. It is the first sample instead if the
+    recording was simulated by cordax, or if it contains all coordinates of a machine without
+    constraints and differs there from the machine file. --set start=... overrides both.
+
+    A recording that cordax simulated is fitted with the same integrator and time step. Otherwise
+    they come from the machine file, but rosenbrock_2 replaces integrators of order 1 and the time
+    step is at most half the sampling interval.
 
     For example:
         cordax fit neck neck.csv --parameters tendon.stiffness,tendon.damping --noise 1e-4
         cordax fit robot.toml one.csv two.csv --parameters platform.mass --observe x,y,z
 
     Args:
-        machine: a file, robot.toml, or a machine by name, as in `cordax sweep`.
-        recordings: CSV files with a row of column names.
-        parameters: names separated by commas, such as tendon.stiffness,tendon.damping or
-            springs.stiffness[0].
-        start: start values of the search as name=value, separated by commas; the machine's
-            usual values by default. Names need not be among the fitted ones.
-        observe: columns to compare, separated by commas; all recorded coordinates by default.
-        noise: standard deviation of the measurements, if known: a number, or name=number separated
-            by commas.
-        inputs: how inputs go between samples: smooth (cubic), linear, or held by the drive.
-        joints: number of X-joints of the neck.
-        routing: of the neck's tendons on the right: each over one joint, or over all below it.
-        posture: joint angles of the neck at the start in rad, separated by commas; upright by
-            default.
-        tension: tensions of the neck's tendons at the start in N, one or one per tendon, separated
-            by commas; by default what the first torques hold at rest.
-        set: another value for a key of the file, as in `cordax run`.
-        dt: step in seconds; by default that of the simulation if the recording says that it comes
-            from one (`cordax run ... --csv`), else the machine's or half the sampling interval.
-        integrator: see `cordax list`; by default that of the simulation, else the machine's if it
-            is of second order or higher, else rosenbrock_2.
-        starts: so many other starts are tried first, spread around the given one.
-        horizons: so many searches, over a short piece first and twice as much each time.
-        segments: cut recordings into so many pieces first (multiple shooting).
-        max_steps: iterations at most.
-        intervals: how the 95 % intervals are found.
-        output: folder for the figure.
+        machine: an example machine (see `cordax list`), a machine file (.toml), or a saved
+            trajectory (.npz).
+        recordings: CSV files with a row of column names. With several files, parameters of the
+            initial state (state0...) have one value for each file.
+        parameters: parameters to fit, separated by commas: tendon.stiffness,springs.stiffness[0].
+        start: initial guesses, separated by commas: NAME=VALUE,NAME=VALUE. Parameters that are not
+            fitted may be set here as well.
+        observe: columns to compare, separated by commas.
+        noise: standard deviation of the measurements: one number, or NAME=NUMBER separated by
+            commas.
+        inputs: interpolation of the recorded inputs between samples.
+        set: change a key of the machine file; may be repeated. Example: tendon.kind=rigid.
+        dt: time step.
+        integrator: integrator; `cordax list` lists them.
+        starts: number of initial guesses to try, spread around the given one.
+        horizons: number of successive searches; each uses twice as much of the recording as the
+            one before, the last uses all of it.
+        segments: number of segments for multiple shooting; 1 is single shooting.
+        max_steps: maximum number of iterations.
+        intervals: method for the 95 % confidence intervals.
+        output: folder for the files.
         figure: write fit.png.
         save: write fit.npz, which `cordax.Fit.load` reads.
         progress: print a line for each iteration.
-        json: print the result as JSON instead of a table.
-        overwrite: replace files that exist already.
-        allow_code: the file may name classes of yours.
+        json: print the result as JSON.
+        overwrite: replace existing files.
+        allow_code: allow the file to import and run your own classes.
     """
     claim([output / "fit.png"] * figure + [output / "fit.npz"] * save, overwrite)
     require(len(recordings) > 0, "recordings", "none", "at least one CSV file")
-    level = _noise(noise)
-    experiments, chosen, about = [], [], []
+    deviation = _noise(noise)
+    start_is_set = any(change.strip().startswith("start") for change in set)
+    experiments, compared, descriptions = [], [], []
     for path in recordings:
         data = read_csv(path)
-        if machine == "neck":
-            system = _rebuilt(
-                varied(Experiment(Neck.default(joints, routing=routing)), _values(start)).system
-            )
-            names = _observed(path, data, system.coordinate_names, observe)
-            _require_inputs(path, data, system)
-            one, begin = neck_experiment(system, data, inputs, posture, tension, level)
-        else:
-            base = varied(experiment_of(machine, changes=set, code=allow_code), _values(start))
-            names = _observed(path, data, base.system.coordinate_names, observe)
-            one, begin = _with_recorded(path, base, data, inputs)
-        one, method = _with_method(one, data, integrator, dt)
-        experiments.append(one)
-        chosen.append(data.select(names))
-        about.append(f"{method}; {begin}")
+        base = experiment_of(machine, changes=set, code=allow_code)
+        base = varied(base, parse_values("start", start))
+        recheck(base.system)
+        columns = _observed(path, data, base.system.coordinate_names, observe)
+        base, input_text = _with_recorded_inputs(path, base, data, inputs)
+        base, state_text = _with_initial_state(base, data, start_is_set)
+        base, method_text = _with_method(base, data, integrator, dt)
+        experiments.append(base.replace(duration=None, save_every=1))
+        compared.append(data.select(columns))
+        descriptions.append(f"{method_text}; {state_text}{input_text}")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the summary says the same
+        warnings.simplefilter("ignore", UserWarning)  # the summary contains the warnings
         result = identify(
             experiments,
-            chosen,
-            comma_words(parameters),
-            noise=level,
+            compared,
+            split_commas(parameters),
+            noise=deviation,
             starts=starts,
             horizons=horizons,
             segments=segments,
@@ -141,16 +148,16 @@ def fit(
     if json:
         print(json_module.dumps(_facts(result, intervals), indent=2))
     else:
-        print("\n".join([*dict.fromkeys(about), result.summary()]))
+        print("\n".join([*dict.fromkeys(descriptions), result.summary()]))
         if intervals != "linear":
-            print(f"95 % intervals by {intervals}:")
+            print(f"95 % confidence intervals ({intervals}):")
             pairs = zip(result.names, np.asarray(result.interval(method=intervals)), strict=True)
             print("\n".join(f"  {name}: {a:.6g} to {b:.6g}" for name, (a, b) in pairs))
     written = [result.save(output / "fit.npz")] if save else []
     if figure:
         import matplotlib
 
-        matplotlib.use("Agg")  # a file only: no window system needed
+        matplotlib.use("Agg")  # writes files without a window system
         from ..plot import plot_fit, save_figure
 
         written.append(save_figure(plot_fit(result), output / "fit.png"))
@@ -159,87 +166,86 @@ def fit(
     return 0 if bool(result.succeeded) else 1
 
 
-def _values(start: str) -> dict[str, float]:
-    """`name=value` separated by commas."""
-    found = {}
-    for word in comma_words(start):
-        name, sign, value = word.partition("=")
-        require(sign == "=", "start", repr(word), "name=value")
-        found[name.strip()] = number(f"start of {name}", value)
-    return found
-
-
-def _noise(text: str):
-    """One number, numbers by name, or None."""
-    words = comma_words(text)
+def _noise(text: str) -> float | dict[str, float] | None:
+    """One number, numbers by column name, or None for an empty text."""
+    words = split_commas(text)
     if len(words) == 1 and "=" not in words[0]:
-        return number("noise", words[0])
-    return _values(text) or None
+        return parse_number("noise", words[0])
+    return parse_values("noise", text) or None
 
 
 def _observed(path: Path, data: Recording, coordinates, observe: str) -> list[str]:
-    names = comma_words(observe) or [n for n in coordinates if n in data.values]
-    wanted = ", ".join(coordinates)
-    said = f"columns among {wanted}, or others by --observe"
-    require(len(names) > 0, str(path), ", ".join(data.names), said)
+    """Names of the columns to compare."""
+    names = split_commas(observe) or [n for n in coordinates if n in data.values]
+    choices = f"columns among {', '.join(coordinates)}, or --observe"
+    require(len(names) > 0, str(path), ", ".join(data.names), choices)
     return names
 
 
-def _require_inputs(path: Path, data: Recording, system) -> None:
-    missing = [n for n in system.input_names if n not in data.values]
+def _with_recorded_inputs(path: Path, base: Experiment, data: Recording, inputs):
+    """The experiment with the recorded inputs, if there are any, and a text about them."""
+    names = base.system.input_names
+    missing = [n for n in names if n not in data.values]
+    if len(missing) == len(names):
+        return base, ""
     require(not missing, str(path), ", ".join(data.names), f"columns {', '.join(missing)}")
+    text = "; with the recorded inputs, not the machine's controller"
+    text = "" if base.inputs is None else text
+    u = jnp.stack([data.values[n] for n in names], axis=1)
+    return base.replace(control=RecordedInput(data.t, u, inputs), t0=float(data.t[0])), text
 
 
-def _with_recorded(path: Path, base: Experiment, data: Recording, inputs):
-    """The experiment with recorded inputs, from the first sample where a simulation was recorded,
-    and in words where it starts."""
-    system, words, told = base.system, "from the machine's usual start", ""
-    given = [n for n in system.input_names if n in data.values]
-    if given:
-        _require_inputs(path, data, system)
-        u = jnp.stack([data.values[n] for n in system.input_names], axis=1)
-        if base.inputs is not None:
-            told = (
-                "; with the inputs of the recording (without their columns: by the machine's own)"
-            )
-        base = base.replace(control=RecordedInput(data.t, u, inputs), t0=float(data.t[0]))
-    names = (*system.coordinate_names, *(f"d_{n}" for n in system.velocity_names))
-    first = [float(data.values[n][0]) if n in data.values else np.nan for n in names]
-    if "integrator" in data.about and np.all(np.isfinite(first)):
-        n_q = len(system.coordinate_names)
-        begin = State(jnp.array(first[:n_q]), jnp.array(first[n_q:]))
-        base, words = base.replace(state0=begin, t0=float(data.t[0])), "from the first sample"
-    return base.replace(duration=None, save_every=1), words + told
+def _with_initial_state(base: Experiment, data: Recording, start_is_set: bool):
+    """The experiment with its initial state, and a text about it. The first sample replaces the
+    machine's initial state if cordax simulated the recording, and where they differ by more than
+    the scatter of the samples."""
+    system = base.system
+    column = lambda name: np.asarray(data.values.get(name, np.full(len(data.t), np.nan)))
+    q = np.array([column(name)[0] for name in system.coordinate_names])
+    v = np.array([column(f"d_{name}")[0] for name in system.velocity_names])
+    first = State(jnp.asarray(q), jnp.asarray(np.nan_to_num(v)))
+    use_first = base.replace(state0=first, t0=float(data.t[0]))
+    default = "from the machine's initial state"
+    if start_is_set or not np.all(np.isfinite(q)):
+        return base, default
+    if "integrator" in data.about:
+        return (use_first, "from the first sample") if np.all(np.isfinite(v)) else (base, default)
+    if system.n_constraints:
+        return base, default
+    scatter = np.array([_scatter(column(name)) for name in system.coordinate_names])
+    if np.all(np.abs(q - np.asarray(base.start.q)) <= 5.0 * scatter + 1e-9):
+        return base, default
+    return use_first, "from the first sample, which differs from the machine's initial state"
+
+
+def _scatter(x: np.ndarray) -> float:
+    """Standard deviation of the measurement errors in `x`. Third differences of independent errors
+    have 20 times their variance."""
+    x = np.diff(x[np.isfinite(x)][:500], n=3)
+    return float(np.sqrt(np.mean(x**2) / 20.0)) if x.size else 0.0
 
 
 def _with_method(base: Experiment, data: Recording, integrator: str | None, dt: float | None):
-    """The experiment with integrator and step [s], and in words where they come from: numerical
-    errors of a simulation would be taken for the machine's, so that one is fitted with the method
-    that made it."""
-    made = data.about.get("integrator")
-    if integrator is None and made in BY_NAME:
-        step = number("dt of the recording", data.about.get("dt", "")) if dt is None else dt
-        words = f"simulated with {made} at {step:g} s, as the recording was"
-        return base.replace(integrator=made, dt=step), words
-    own = BY_NAME[base.system.default_integrator]() if base.integrator is None else base.integrator
+    """The experiment with integrator and time step [s], and a text about them. A simulated
+    recording is fitted with the method that wrote it: otherwise the fit takes the numerical errors
+    of the simulation for properties of the machine."""
+    recorded = data.about.get("integrator")
+    if integrator is None and recorded in BY_NAME:
+        step = parse_number("dt of the recording", data.about.get("dt", "")) if dt is None else dt
+        text = f"simulated with {recorded} at {step:g} s, as the recording was"
+        return base.replace(integrator=recorded, dt=step), text
     if integrator is not None:
         require_known("integrator", integrator, BY_NAME)
         method = BY_NAME[integrator]()
     else:
-        method = own if own.order > 1 else BY_NAME["rosenbrock_2"]()
-    half = float(f"{0.5 * np.median(np.diff(data.t)):.12g}")
-    step = dt if dt is not None else half if base.dt is None else base.dt
+        default = BY_NAME[base.system.default_integrator]
+        method = default() if base.integrator is None else base.integrator
+        method = method if method.order > 1 else BY_NAME["rosenbrock_2"]()
+    half_interval = float(f"{0.5 * np.median(np.diff(data.t)):.12g}")
+    step = dt if dt is not None else min(half_interval, base.dt or half_interval)
     names = {kind: name for name, kind in BY_NAME.items()}
-    words = names.get(type(method), type(method).__name__)
-    return base.replace(integrator=method, dt=step), f"simulated with {words} at {step:g} s"
-
-
-def _rebuilt(node):
-    """The same module made anew, so that its checks see replaced values."""
-    if not isinstance(node, eqx.Module):
-        return node
-    fields = [f.name for f in dataclasses.fields(node) if f.init]
-    return type(node)(**{name: _rebuilt(getattr(node, name)) for name in fields})
+    name = names.get(type(method), type(method).__name__)
+    return base.replace(integrator=method, dt=step), f"simulated with {name} at {step:g} s"
 
 
 def _facts(fit: Fit, intervals) -> dict:

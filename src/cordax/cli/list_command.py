@@ -1,4 +1,4 @@
-"""`cordax list`: what there is."""
+"""`cordax list`: example machines, machine kinds and integrators."""
 
 import json as json_module
 import math
@@ -7,28 +7,28 @@ from ..integrators import BY_NAME
 from ..io import example_path, examples, machine_kinds
 
 
-def show(json: bool = False) -> int:
-    """List machines that `cordax run` knows, kinds of machines for files, and integrators.
+def list_contents(json: bool = False) -> int:
+    """List example machines, machine kinds for machine files, and integrators.
 
     Args:
-        json: print it as JSON.
+        json: print the lists as JSON.
     """
-    found = {
+    contents = {
         "machines": {name: _first_comment(name) for name in examples()},
         "kinds": {name: _first_sentence(make) for name, make in machine_kinds().items()},
         "integrators": {name: _method(kind) for name, kind in BY_NAME.items()},
     }
     if json:
-        print(json_module.dumps(found, indent=2))
+        print(json_module.dumps(contents, indent=2))
         return 0
-    heads = {
-        "machines": "machines: cordax run NAME, or cordax new NAME > machine.toml",
-        "kinds": 'kinds of machines in files: kind = "NAME"',
-        "integrators": "integrators: --integrator NAME",
+    headings = {
+        "machines": "example machines: cordax run NAME, or cordax new NAME > machine.toml",
+        "kinds": 'machine kinds for machine files: kind = "NAME"',
+        "integrators": "integrators: cordax run MACHINE --integrator NAME",
     }
-    for part, head in heads.items():
-        print(head)
-        for name, text in found[part].items():
+    for part, heading in headings.items():
+        print(heading)
+        for name, text in contents[part].items():
             print(f"  {name:24} {text}")
         print()
     return 0
@@ -36,9 +36,9 @@ def show(json: bool = False) -> int:
 
 def _method(kind) -> str:
     limit = kind.oscillator_limit
-    step = "any step" if limit == math.inf else f"omega dt <= {limit:.5g}" if limit else "none"
-    how = "explicit" if kind.explicit else "implicit"
-    return f"order {kind.order}, {how}; stable undamped oscillation: {step}"
+    step = "any time step" if limit == math.inf else f"omega dt <= {limit:.5g}" if limit else "none"
+    solver = "explicit" if kind.explicit else "implicit"
+    return f"order {kind.order}, {solver}; stable undamped oscillation: {step}"
 
 
 def _first_sentence(thing) -> str:
@@ -47,7 +47,7 @@ def _first_sentence(thing) -> str:
 
 
 def _first_comment(name: str) -> str:
-    """What an example says of itself, up to the first full stop or colon."""
+    """The comment at the top of an example file, up to the first full stop or colon."""
     lines = example_path(name).read_text(encoding="utf-8").splitlines()
     head = []
     for line in lines:

@@ -1,19 +1,22 @@
-"""`cordax new`: a machine file to begin with."""
+"""`cordax new`: a machine file to start from."""
 
+from typing import Annotated
+
+import tyro
 from tyro.conf import Positional
 
 from ..io import starting_file
 
 
-def new(kind: Positional[str], /) -> int:
-    """Print a machine file with comments that runs as it is.
+def new(kind: Annotated[str, Positional, tyro.conf.arg(metavar="KIND")], /) -> int:
+    """Print a commented machine file that runs as it is.
 
     For example:
         cordax new cable_robot > robot.toml
         cordax run robot.toml
 
     Args:
-        kind: a kind of machine or an example, see `cordax list`.
+        kind: a machine kind or an example machine; `cordax list` lists both.
     """
     print(starting_file(kind), end="")
     return 0

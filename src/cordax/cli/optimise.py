@@ -1,4 +1,4 @@
-"""`cordax optimise`: numbers of a machine that make a measure of its motion small."""
+"""`cordax optimise`: parameters that minimise a measure of the motion."""
 
 import json as json_module
 import warnings
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import jax.numpy as jnp
 import tyro
-from tyro.conf import Positional, UseAppendAction
+from tyro.conf import UseAppendAction
 
 from .._base.atomic_files import replacing
 from .._base.checks import require
@@ -16,70 +16,80 @@ from ..optimisation import Constraint
 from ..optimisation import optimise as search
 from ..parameters.parameter import Parameter
 from ..sweeps.measures import Measure
-from .machines import with_given
+from .arguments import (
+    Changes,
+    IntegratorName,
+    Machine,
+    OutputFolder,
+    Seconds,
+    override,
+    parse_range,
+)
 from .outputs import claim
-from .progress import patient
-from .words import number
+from .progress import announce
+
+Ranges = Annotated[tuple[str, ...], UseAppendAction, tyro.conf.arg(metavar="NAME=LOW:HIGH")]
 
 
 def optimise(
-    machine: Positional[str],
+    machine: Machine,
     /,
-    change: UseAppendAction[tuple[str, ...]],
-    minimise: str,
-    keep: UseAppendAction[tuple[str, ...]] = (),
-    set: Annotated[UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="KEY=VALUE")] = (),
-    duration: float | None = None,
-    dt: float | None = None,
-    integrator: str | None = None,
+    change: Ranges,
+    minimise: Annotated[str, tyro.conf.arg(metavar="MEASURE")],
+    keep: Ranges = (),
+    set: Changes = (),
+    duration: Seconds = None,
+    dt: Seconds = None,
+    integrator: IntegratorName = None,
     max_steps: int = 50,
-    output: Path = Path("outputs"),
+    output: OutputFolder = Path("outputs"),
     npz: bool = True,
     progress: bool = False,
     json: bool = False,
     overwrite: bool = False,
     allow_code: bool = False,
 ) -> int:
-    """Find numbers of a machine, its controller or its start that make a measure of its motion
-    small, by derivatives through the simulation.
+    """Find parameters of a machine, its controller or its initial state that minimise a measure of
+    the motion, with gradients through the simulation.
 
-    Prints what was found and writes NAME_optimum.json and the motion NAME_optimum.npz. For costs
-    of your own use cordax.optimise in Python.
+    Prints the optimum and writes NAME_optimum.json (values) and NAME_optimum.npz (trajectory). For
+    other cost functions use `cordax.optimise` in Python.
 
     For example:
         cordax optimise suspended --change platform.mass=2:10 --minimise "span position"
         cordax optimise neck --change control.K_d=5:40 --minimise "rms d_alpha_1" --keep tension=4:
 
     Args:
-        machine: an example of `cordax list`, or a machine file.
-        change: NAME=LOW:HIGH, or NAME without bounds, as often as needed; names as in `cordax fit`.
-        minimise: "KIND NAME", such as "largest tension"; kinds are final, largest, smallest, span,
-            rms. Of a quantity with components, the root of the sum of their squares.
-        keep: NAME=LOW:HIGH, either may be left out: what a quantity must keep at all stored
-            instants.
-        set: another value for a key of the file, as in `cordax run`.
-        duration: simulated time in seconds; that of the file by default, as dt and integrator.
-        dt: step in seconds.
-        integrator: see `cordax list`.
-        max_steps: iterations at most.
+        machine: an example machine (see `cordax list`), a machine file (.toml), or a saved
+            trajectory (.npz).
+        change: parameter to optimise with its bounds, or NAME without bounds; may be repeated.
+        minimise: "KIND QUANTITY", such as "largest tension". Kinds: final, largest, smallest,
+            span, rms. For a vector the Euclidean norm over its components is minimised.
+        keep: bounds of a quantity at all stored times; either bound may be omitted; may be
+            repeated.
+        set: change a key of the machine file; may be repeated. Example: tendon.stiffness=2e5.
+        duration: simulated time.
+        dt: time step.
+        integrator: integrator; `cordax list` lists them.
+        max_steps: maximum number of iterations.
         output: folder for the files.
-        npz: write the motion that was found.
+        npz: write the trajectory.
         progress: print a line for each iteration.
         json: print the result as JSON.
-        overwrite: replace files that exist already.
-        allow_code: the file may name classes of yours.
+        overwrite: replace existing files.
+        allow_code: allow the file to import and run your own classes.
     """
     stem = output / f"{Path(machine).stem}_optimum"
     files = [stem.with_name(stem.name + end) for end in [".json"] + [".npz"] * npz]
     claim(files, overwrite)
     measure = Measure.read(minimise)
-    limits = [Constraint(name, low, high) for name, low, high in map(_range, keep)]
+    limits = [_constraint(text) for text in keep]
     experiment = find_machine(machine, changes=set, code=allow_code).experiment
-    experiment = with_given(experiment, duration=duration, dt=dt, integrator=integrator)
+    experiment = override(experiment, duration=duration, dt=dt, integrator=integrator)
     cost = lambda run: jnp.sqrt(jnp.sum(measure(run) ** 2))
-    with warnings.catch_warnings(), patient("compiling (less the next time: programs are kept)"):
-        warnings.simplefilter("ignore", UserWarning)  # the summary says the same
-        found = search(
+    with warnings.catch_warnings(), announce("compiling (cached for the next run)"):
+        warnings.simplefilter("ignore", UserWarning)  # the summary contains the warnings
+        optimum = search(
             experiment,
             [_parameter(text) for text in change],
             cost,
@@ -88,39 +98,33 @@ def optimise(
             progress=progress,
         )
     facts = {
-        "values": found.values,
-        "start": found.start,
-        "cost": found.cost,
-        "start_cost": found.start_cost,
-        "violations": found.violations,
-        "succeeded": found.succeeded,
-        "reason": found.reason,
+        "values": optimum.values,
+        "start": optimum.start,
+        "cost": optimum.cost,
+        "start_cost": optimum.start_cost,
+        "violations": optimum.violations,
+        "succeeded": optimum.succeeded,
+        "reason": optimum.reason,
     }
     with replacing(files[0]) as part:
         part.write_text(json_module.dumps(facts, indent=2) + "\n")
     if npz:
-        found.trajectory.save(files[1])
+        optimum.trajectory.save(files[1])
     if json:
         print(json_module.dumps(facts | {"files": [str(p) for p in files]}, indent=2))
     else:
-        print(found.summary())
+        print(optimum.summary())
         for path in files:
             print(f"wrote {path}")
-    return 0 if found.succeeded else 1
+    return 0 if optimum.succeeded else 1
 
 
 def _parameter(text: str) -> Parameter:
-    name, sign, _ = text.partition("=")
-    if not sign:
-        return Parameter(name.strip())
-    name, low, high = _range(text)
-    return Parameter(name, bounds=(low, high))
+    name, bounds = parse_range("change", text)
+    return Parameter(name) if bounds is None else Parameter(name, bounds=bounds)
 
 
-def _range(text: str) -> tuple[str, float, float]:
-    """NAME=LOW:HIGH; infinite where nothing is said."""
-    name, sign, values = text.partition("=")
-    low, colon, high = values.partition(":")
-    require(bool(sign and colon), "range", repr(text), "NAME=LOW:HIGH")
-    end = lambda x, default: number(name, x) if x.strip() else default
-    return name.strip(), end(low, -float("inf")), end(high, float("inf"))
+def _constraint(text: str) -> Constraint:
+    name, bounds = parse_range("keep", text)
+    require(bounds is not None, "keep", repr(text), "NAME=LOW:HIGH")
+    return Constraint(name, *bounds)  # pyright: ignore[reportOptionalIterable]

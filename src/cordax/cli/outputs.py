@@ -1,4 +1,4 @@
-"""Files a command is about to write: checked before it computes anything."""
+"""Checks of output files and folders before a command computes anything."""
 
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -9,7 +9,8 @@ from .._base.checks import require
 
 
 def claim(files: Iterable[Path], overwrite: bool) -> None:
-    """Refuse to replace files unless `overwrite`, and films nothing here can write."""
+    """Raise `ValueError` if a file exists and `overwrite` is False, if a folder cannot be written,
+    or if an MP4 film is wanted without imageio-ffmpeg."""
     files = list(files)
     for folder in {path.parent for path in files}:
         require_folder(folder)
@@ -19,34 +20,33 @@ def claim(files: Iterable[Path], overwrite: bool) -> None:
             find_spec("imageio_ffmpeg") is not None,
             "film",
             "mp4",
-            "gif: MP4 films need imageio-ffmpeg, the `film` extra of cordax",
+            "gif: MP4 films need imageio-ffmpeg (pip install cordax[film])",
         )
-    there = [path for path in files if path.exists()]
-    if there and not overwrite:
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+    existing = [path for path in files if path.exists()]
+    if existing and not overwrite:
+        more = f" and {len(existing) - 1} more files" if len(existing) > 1 else ""
+        verb = "exist" if more else "exists"
         raise ValueError(
-            f"{there[0]}{more} exist already: choose another folder with --output, or replace "
+            f"{existing[0]}{more} already {verb}: choose another folder with --output, or replace "
             "files with --overwrite"
         )
 
 
 def require_folder(path: Path) -> None:
-    """Refuse a file where a folder is to be, and a place where nothing can be written."""
+    """Raise `ValueError` if `path` is or lies in a file, or if files cannot be written there."""
     files = [x for x in (path, *path.parents) if x.exists() and not x.is_dir()]
-    require(
-        not files, "output", f"{path}, where {''.join(map(str, files[:1]))} is a file", "a folder"
-    )
-    there = next(x for x in (path, *path.absolute().parents) if x.exists())
+    require(not files, "output", f"{path}: {''.join(map(str, files[:1]))} is a file", "a folder")
+    parent = next(x for x in (path, *path.absolute().parents) if x.exists())
     try:
-        with TemporaryDirectory(dir=there):
+        with TemporaryDirectory(dir=parent):
             pass
     except OSError as error:
-        given = f"{path}, where nothing can be written ({error.strerror})"
-        raise ValueError(f"output: got {given}, expected a folder") from error
+        reason = f"{path}, which cannot be written ({error.strerror})"
+        raise ValueError(f"output: got {reason}, expected a folder") from error
 
 
 def run_files(stem: Path, figure: bool, film: str, npz: bool, csv: bool = False) -> list[Path]:
-    """What `cordax run` writes beside `stem`."""
-    ends = [".npz"] * npz + [".csv"] * csv + [".png", "_motion.png"] * figure
-    ends += [f".{film}"] * (film != "none")
-    return [stem.with_name(stem.name + end) for end in ends]
+    """Files that `cordax run` writes: `stem` with different endings."""
+    endings = [".npz"] * npz + [".csv"] * csv + [".png", "_motion.png"] * figure
+    endings += [f".{film}"] * (film != "none")
+    return [stem.with_name(stem.name + ending) for ending in endings]

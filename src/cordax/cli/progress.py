@@ -1,4 +1,4 @@
-"""How long things take, and a word where that is long."""
+"""Measured times, and a message when something takes long."""
 
 import sys
 import threading
@@ -12,52 +12,51 @@ import jax
 
 from ..simulation.trajectory import Trajectory
 
-#: said from here on [s]
-PATIENCE = 2.0
+#: delay [s] of the message
+DELAY = 2.0
 
 
 class Seconds(NamedTuple):
-    """What a run took, and what came before it: tracing, compiling, loading from the cache."""
+    """Time [s] of a simulation, and of tracing, compiling and loading from the cache before it."""
 
     run: float
     compile: float
 
 
-_spent: list[tuple[str, float]] = []
+_durations: list[tuple[str, float]] = []
 
 
-def _note(event: str, duration: float, **_) -> None:
+def _record(event: str, duration: float, **_) -> None:
     if event.startswith("/jax/core/compile/"):
-        _spent.append((event, duration))
+        _durations.append((event, duration))
 
 
-def timed(go: Callable[[], Trajectory]) -> tuple[Trajectory, Seconds]:
-    """The trajectory of `go()`, and how long it took. What JAX reports of its compiling is told
-    from the rest."""
-    if not _spent:
-        jax.monitoring.register_event_duration_secs_listener(_note)
-    _spent.append(("begin", 0.0))
-    before = len(_spent)
+def timed(function: Callable[[], Trajectory]) -> tuple[Trajectory, Seconds]:
+    """The trajectory `function()` and its times. JAX reports the time of compilation."""
+    if not _durations:
+        jax.monitoring.register_event_duration_secs_listener(_record)
+    _durations.append(("begin", 0.0))
+    before = len(_durations)
     start = time.perf_counter()
-    run = go()
+    run = function()
     jax.block_until_ready(run.q)
-    whole = time.perf_counter() - start
-    made = min(whole, sum(seconds for _, seconds in _spent[before:]))
-    return run, Seconds(whole - made, made)
+    total = time.perf_counter() - start
+    compilation = min(total, sum(seconds for _, seconds in _durations[before:]))
+    return run, Seconds(total - compilation, compilation)
 
 
-def imported_beside(name: str) -> None:
-    """Begin to import a module that is needed later, while something else waits or compiles."""
+def import_in_background(name: str) -> None:
+    """Import a module in a thread, so that it is ready when it is needed."""
     threading.Thread(target=import_module, args=(name,), daemon=True).start()
 
 
 @contextmanager
-def patient(what: str, on: bool = True) -> Iterator[None]:
-    """Says what takes so long, on a terminal or in a log: once, after two seconds."""
-    say = lambda: print(f"... {what}", file=sys.stderr, flush=True)
-    timer = threading.Timer(PATIENCE, say)
+def announce(activity: str, enabled: bool = True) -> Iterator[None]:
+    """Print `activity` to standard error if the block takes longer than `DELAY`."""
+    message = lambda: print(f"... {activity}", file=sys.stderr, flush=True)
+    timer = threading.Timer(DELAY, message)
     timer.daemon = True
-    if on:
+    if enabled:
         timer.start()
     try:
         yield

@@ -3,35 +3,40 @@
 import json as json_module
 import math
 from pathlib import Path
-from typing import Annotated, Literal
-
-import tyro
-from tyro.conf import Positional, UseAppendAction
+from typing import Literal
 
 from .._base.checks import require
-from .._jax.xla_flags import compiles_quickly
+from .._jax.xla_flags import compile_quickly, compiles_quickly
 from ..integrators import BY_NAME
 from ..io import MachineFile, find_machine
 from ..simulation._simulate import simulate
 from ..simulation.experiment import Experiment
-from .film_process import filming
-from .machines import with_given
-from .made_by import made_by
+from .arguments import (
+    Changes,
+    IntegratorName,
+    Machine,
+    OutputFolder,
+    Seconds,
+    Stride,
+    override,
+    recording_header,
+)
+from .film_process import film_process
 from .outputs import claim, run_files
-from .pictures import seen, write_pictures
-from .progress import imported_beside, patient, timed
+from .pictures import has_geometry, write_pictures
+from .progress import announce, import_in_background, timed
 from .summary import facts
 
 
 def run(
-    machine: Positional[str],
+    machine: Machine,
     /,
-    set: Annotated[UseAppendAction[tuple[str, ...]], tyro.conf.arg(metavar="KEY=VALUE")] = (),
-    duration: float | None = None,
-    dt: float | None = None,
-    integrator: str | None = None,
-    save_every: int | None = None,
-    output: Path = Path("outputs"),
+    set: Changes = (),
+    duration: Seconds = None,
+    dt: Seconds = None,
+    integrator: IntegratorName = None,
+    save_every: Stride = None,
+    output: OutputFolder = Path("outputs"),
     figure: bool = True,
     film: Literal["gif", "mp4", "html", "none"] = "gif",
     speed: float = 1.0,
@@ -43,10 +48,10 @@ def run(
     allow_code: bool = False,
     optimised: bool = False,
 ) -> int:
-    """Simulate a machine: a shipped one by name, or yours from a file.
+    """Simulate a machine and write figures, a film and the trajectory.
 
-    Prints a summary and writes NAME.png (the machine at several instants), NAME_motion.png (what
-    shows its motion against time), a film and the trajectory NAME.npz to the output folder.
+    Prints a summary. Files in the output folder: NAME.png (the machine at several times),
+    NAME_motion.png (its motion over time), NAME.gif (film) and NAME.npz (trajectory).
 
     For example:
         cordax run neck
@@ -55,110 +60,111 @@ def run(
         cordax new cable_robot > robot.toml && cordax run robot.toml
 
     Args:
-        machine: an example of `cordax list`, a machine file (machine.toml), or a saved
-            trajectory (run.npz), whose machine is run again as it was driven.
-        set: another value for a key of the file, as often as needed: tendon.stiffness=2e5,
+        machine: an example machine (see `cordax list`), a machine file (.toml), or a saved
+            trajectory (.npz), which is simulated again with the same inputs.
+        set: change a key of the machine file; may be repeated. Examples: tendon.stiffness=2e5,
             bodies[1].at=[0,0,1], bars.width="4 cm".
-        duration: simulated time in seconds; that of the file by default, as all that follow.
-        dt: step in seconds.
-        integrator: see `cordax list`.
-        save_every: store every n-th step.
+        duration: simulated time.
+        dt: time step.
+        integrator: integrator; `cordax list` lists them.
+        save_every: store every N-th step.
         output: folder for the files.
         figure: write the figures.
-        film: write a film, or a page that plays in a browser (html).
-        speed: of the film, times real time.
-        npz: write the trajectory, exactly.
+        film: format of the film; html is a page that plays in the browser.
+        speed: playback speed of the film relative to real time.
+        npz: write the trajectory.
         csv: write the trajectory as a table.
         progress: show a progress bar.
         json: print the summary as JSON.
-        overwrite: replace files that exist already.
-        allow_code: the file may name classes of yours, kind = "my_module:MyMachine": their code is
-            run.
-        optimised: compile a program that runs three to six times faster, in three times as long:
-            for runs of a minute and more.
+        overwrite: replace existing files.
+        allow_code: allow the file to import and run your own classes
+            (kind = "my_module:MyMachine").
+        optimised: compile with full optimisation. Compilation takes three times as long and the
+            program runs three to six times faster: for runs of a minute and more.
     """
-    del optimised  # heeded before JAX starts, by `main`
+    if not optimised:
+        compile_quickly()
     require(0 < speed < math.inf, "speed", speed, "a finite number > 0")
     stem = output / Path(machine).stem.replace("-", "_")
     claim(run_files(stem, figure, film, npz, csv), overwrite)
-    with filming(film) as filmed:
+    with film_process(film) as filming:
         if figure:
-            imported_beside("matplotlib.pyplot")
-        with patient("reading the machine"):
+            import_in_background("matplotlib.pyplot")
+        with announce("reading the machine"):
             file = find_machine(machine, changes=set, code=allow_code)
-        experiment = with_given(
+        experiment = override(
             file.experiment,
             duration=duration,
             dt=dt,
             save_every=save_every,
             integrator=integrator,
         )
-        with patient("compiling (less the next time: programs are kept)", not progress):
+        with announce("compiling (cached for the next run)", not progress):
             trajectory, seconds = timed(lambda: simulate(experiment, progress=progress))
-        found = facts(trajectory, experiment, seconds)
+        summary = facts(trajectory, experiment, seconds)
         if compiles_quickly():
-            found["compiled"] = "fast rather than well; --optimised for speed and long runs"
+            summary["compiled"] = "without optimisation; use --optimised for long runs"
         if not json:
             print(about(file, experiment))
             print()
-            for name, text in found.items():
+            for name, text in summary.items():
                 print(f"  {name:24} {text}")
             print(flush=True)
         written: list[Path] = []
 
-        def wrote(*paths: Path) -> None:
+        def report(*paths: Path) -> None:
             written.extend(paths)
             for path in paths if not json else ():
                 print(f"wrote {path}", flush=True)
 
         if npz:
-            wrote(trajectory.save(_beside(stem, ".npz")))
+            report(trajectory.save(_with_ending(stem, ".npz")))
         if csv:
             from ..io import write_csv
 
-            made = made_by(file.kind, _method(experiment), step(experiment))
-            wrote(write_csv(_beside(stem, ".csv"), trajectory, about=made))
-        if film != "none" and not seen(trajectory):
+            header = recording_header(file.kind, _method(experiment), step(experiment))
+            report(write_csv(_with_ending(stem, ".csv"), trajectory, about=header))
+        if film != "none" and not has_geometry(trajectory):
             film = "none"
-            found["film"] = f"none: {type(experiment.system).__name__} has no `geometry` to draw"
+            summary["film"] = f"none: {type(experiment.system).__name__} has no `geometry`"
             if not json:
-                print("no picture and no film of the machine, which has no `geometry`", flush=True)
+                print("no picture and no film: the machine has no `geometry`", flush=True)
         if film != "none":
-            filmed.begin(trajectory, _beside(stem, f".{film}"), file.name, speed)
+            filming.begin(trajectory, _with_ending(stem, f".{film}"), file.name, speed)
         if figure:
-            wrote(*write_pictures(trajectory, experiment, stem))
+            report(*write_pictures(trajectory, experiment, stem))
         if film != "none":
-            with patient("drawing the film"):
-                wrote(filmed.finish())
+            with announce("drawing the film"):
+                report(filming.finish())
     if json:
-        said = {"machine": file.name, "kind": file.kind, "facts": found}
-        print(json_module.dumps(said | {"files": [str(p) for p in written]}, indent=2))
+        result = {"machine": file.name, "kind": file.kind, "facts": summary}
+        print(json_module.dumps(result | {"files": [str(p) for p in written]}, indent=2))
     return 0
 
 
 def about(file: MachineFile, experiment: Experiment) -> str:
-    """What is simulated, in two lines."""
+    """Two lines: size of the machine, then method, number of steps and duration."""
     system, dt = experiment.system, step(experiment)
     size = f"{system.n_q} coordinates"
     size += f", {system.n_constraints} constraints" if system.n_constraints else ""
     size += f", {system.n_u} inputs" if system.n_u else ""
     formulation = experiment.formulation
-    how = "" if formulation is None else f", {type(formulation).__name__}"
+    constraints = "" if formulation is None else f", {type(formulation).__name__}"
     assert experiment.duration is not None
     return (
         f"{type(system).__name__} '{file.name}': {size}\n"
-        f"{_method(experiment)}{how}, {round(experiment.duration / dt)} steps of {dt * 1e3:g} ms, "
-        f"{experiment.duration:g} s in all"
+        f"{_method(experiment)}{constraints}, {round(experiment.duration / dt)} steps of "
+        f"{dt * 1e3:g} ms, total {experiment.duration:g} s"
     )
 
 
 def step(experiment: Experiment) -> float:
-    """[s]"""
+    """Time step [s] of the experiment, or the default of its machine."""
     return experiment.system.default_dt if experiment.dt is None else experiment.dt
 
 
 def _method(experiment: Experiment) -> str:
-    """The integrator by the name that options take."""
+    """Name of the integrator as `--integrator` takes it."""
     method = experiment.integrator
     if method is None:
         return experiment.system.default_integrator
@@ -169,5 +175,5 @@ def _method(experiment: Experiment) -> str:
     return names[0] if names else type(method).__name__
 
 
-def _beside(stem: Path, end: str) -> Path:
-    return stem.with_name(stem.name + end)
+def _with_ending(stem: Path, ending: str) -> Path:
+    return stem.with_name(stem.name + ending)

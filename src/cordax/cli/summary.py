@@ -1,4 +1,4 @@
-"""What happened in a run, name to text."""
+"""Summary of a run: text by name."""
 
 import math
 
@@ -10,7 +10,7 @@ from .progress import Seconds
 
 
 def facts(run: Trajectory, experiment: Experiment, seconds: Seconds) -> dict[str, str]:
-    """Of the machine, its controller, its constraints, and the time it took."""
+    """Facts about the machine, its controller, its constraints and the computing time."""
     lines: dict[str, str] = {}
     control = experiment.inputs
     if hasattr(control, "tracking_error"):
@@ -22,15 +22,15 @@ def facts(run: Trajectory, experiment: Experiment, seconds: Seconds) -> dict[str
     if run.events is not None:
         lines |= _events(run)
     if np.any(np.asarray(run.violation)):
-        lines["constraints violated"] = f"by at most {float(np.max(np.asarray(run.drift()))):.1e}"
-    told = {"cable_pushes"} if "rigid cables" in lines else set()  # by the machine's summary
-    found = [
+        lines["constraint violation"] = f"at most {float(np.max(np.asarray(run.drift()))):.1e}"
+    in_summary = {"cable_pushes"} if "rigid cables" in lines else set()
+    warnings = [
         f"{name.replace('_', ' ')} from t = {float(first):g} s"
         for name, first in run.warnings.items()
-        if np.isfinite(first) and name not in told
+        if np.isfinite(first) and name not in in_summary
     ]
-    if found:
-        lines["warning"] = "; ".join(found)
+    if warnings:
+        lines["warning"] = "; ".join(warnings)
     duration = float(run.t[-1] - run.t[0])
     faster = duration / max(seconds.run, 1e-9)
     times = f"{faster:.0f}" if faster > 10 else f"{faster:.2g}"
@@ -45,11 +45,13 @@ def _events(run: Trajectory, shown: int = 8) -> dict[str, str]:
     events = run.events
     assert events is not None
     times, kinds = np.asarray(events.time), np.asarray(events.kind)
-    found = np.flatnonzero(np.isfinite(times))
-    lines = {"cables let go": f"{np.sum(kinds[found] < 0)} times"}
-    for number, i in enumerate(found[:shown], 1):
-        what = f"is caught, {float(events.impulse[i]):.4f} N s" if kinds[i] > 0 else "lets go"
-        lines[f"  event {number}"] = f"t = {times[i]:.5f} s: cable {int(events.row[i]) + 1} {what}"
-    if len(found) > shown:
-        lines["  and"] = f"{len(found) - shown} events more"
+    indices = np.flatnonzero(np.isfinite(times))
+    lines = {"cables went slack": f"{np.sum(kinds[indices] < 0)} times"}
+    for number, i in enumerate(indices[:shown], 1):
+        event = (
+            f"tightens, impulse {float(events.impulse[i]):.4f} N s" if kinds[i] > 0 else "slackens"
+        )
+        lines[f"  event {number}"] = f"t = {times[i]:.5f} s: cable {int(events.row[i]) + 1} {event}"
+    if len(indices) > shown:
+        lines["  and"] = f"{len(indices) - shown} more events"
     return lines

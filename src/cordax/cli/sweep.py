@@ -1,71 +1,76 @@
-"""`cordax sweep`: one machine in many variants."""
+"""`cordax sweep`: simulate many variants of a machine."""
 
 import json as json_module
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from tyro.conf import Positional, UseAppendAction
+import tyro
+from tyro.conf import UseAppendAction
 
 from .._base.checks import require
+from ..io import experiment_of
 from ..sweeps import Sweep, grid, latin_hypercube
 from ..sweeps import sweep as run_sweep
 from ..sweeps.tables import variation
-from .machines import experiment_of, with_given
+from .arguments import Changes, IntegratorName, Machine, OutputFolder, Seconds, option, override
 
 
 def sweep(
-    machine: Positional[str],
+    machine: Machine,
     /,
-    vary: UseAppendAction[tuple[str, ...]],
-    measure: UseAppendAction[tuple[str, ...]] = (),
-    set: UseAppendAction[tuple[str, ...]] = (),
+    vary: Annotated[tuple[str, ...], UseAppendAction, tyro.conf.arg(metavar="NAME=VALUES")],
+    measure: Annotated[tuple[str, ...], UseAppendAction, tyro.conf.arg(metavar="MEASURE")] = (),
+    set: Changes = (),
     samples: int = 0,
     seed: int = 0,
-    duration: float | None = None,
-    dt: float | None = None,
-    integrator: str | None = None,
+    duration: Seconds = None,
+    dt: Seconds = None,
+    integrator: IntegratorName = None,
     shard: int = 256,
-    output: Path = Path("outputs/sweep"),
-    worst: str = "",
+    output: OutputFolder = Path("outputs/sweep"),
+    worst: Annotated[str, option("MEASURE", "none")] = "",
     progress: bool = True,
     json: bool = False,
     overwrite: bool = False,
     allow_code: bool = False,
 ) -> int:
-    """Simulate a machine once for each combination of numbers, and keep measures of each motion.
+    """Simulate many combinations of parameter values and store measures of the motion.
 
-    Results are written shard by shard to the output folder, with a table sweep.csv at the end.
-    Started again with the same words, a sweep that was killed goes on: nothing finished is lost or
-    computed twice. A changed machine, table or version of cordax is noticed.
+    Results are written to the output folder in shards, and to a table sweep.csv at the end. The
+    same command resumes an interrupted sweep: finished shards are not computed again. If the
+    machine, the values or the version of cordax changed, resuming is an error.
 
     For example:
         cordax sweep neck --vary tendon.stiffness=1e4:1e6:64:log --measure "largest tension"
         cordax sweep suspended --vary platform.mass=8:16:9 --vary drives.lengths[0]=2.9,3.0
 
     Args:
-        machine: an example of `cordax list`, a machine file, or a saved trajectory.
-        vary: name=from:to:count, name=from:to:count:log or name=value,value,...; names are those
-            of the machine's numbers, as in `cordax fit`. Several --vary make all combinations.
-        measure: "KIND NAME", such as "largest tension" or "final x"; kinds are final, largest,
-            smallest, span, rms. By default the largest of what shows the machine's motion.
-        set: another value for a key of the file, as in `cordax run`.
-        samples: instead of all combinations, so many rows spread evenly at random between the
-            first and the last value of each --vary, in equal ratios for those with log.
-        seed: of these rows.
-        duration: simulated time in seconds; the machine's by default, as dt and integrator.
-        dt: step in seconds.
-        integrator: see `cordax list`.
-        shard: variants that are computed and written together.
-        output: folder of the sweep.
+        machine: an example machine (see `cordax list`), a machine file (.toml), or a saved
+            trajectory (.npz).
+        vary: values of a parameter: NAME=FROM:TO:COUNT, NAME=FROM:TO:COUNT:log or
+            NAME=VALUE,VALUE,... May be repeated: all combinations are simulated.
+        measure: what to store, "KIND QUANTITY", such as "largest tension" or "final x"; may be
+            repeated. Kinds: final, largest, smallest, span, rms (default: the largest value of
+            each quantity in the machine's default plots).
+        set: change a key of the machine file; may be repeated. Example: tendon.stiffness=2e5.
+        samples: number of Latin hypercube samples between the smallest and the largest value of
+            each --vary (uniform in the logarithm with :log); 0 simulates all combinations.
+        seed: random seed of the samples.
+        duration: simulated time.
+        dt: time step.
+        integrator: integrator; `cordax list` lists them.
+        shard: number of variants that are computed as one batch and written as one file.
+        output: folder for the files.
         worst: print the five variants with the largest value of this measure.
         progress: show a progress bar.
         json: print the result as JSON.
-        overwrite: replace another sweep in the folder.
-        allow_code: the file may name classes of yours.
+        overwrite: replace another sweep in the output folder.
+        allow_code: allow the file to import and run your own classes.
     """
     experiment = experiment_of(machine, changes=set, code=allow_code)
-    experiment = with_given(experiment, duration=duration, dt=dt, integrator=integrator)
-    require(len(vary) > 0, "vary", "nothing", "at least one --vary name=from:to:count")
+    experiment = override(experiment, duration=duration, dt=dt, integrator=integrator)
+    require(len(vary) > 0, "vary", "none", "at least one --vary NAME=FROM:TO:COUNT")
     axes = dict(variation(text) for text in vary)
     require(len(axes) == len(vary), "vary", ", ".join(vary), "each name once")
     if samples:
@@ -75,7 +80,7 @@ def sweep(
     else:
         table = grid(axes)
     measures = measure or tuple(f"largest {name}" for name in experiment.system.overview)
-    found = run_sweep(
+    result = run_sweep(
         experiment,
         table,
         measures,
@@ -84,30 +89,30 @@ def sweep(
         overwrite=overwrite,
         progress=progress,
     )
-    path = found.to_csv(output / "sweep.csv")
+    path = result.to_csv(output / "sweep.csv")
     if json:
-        print(json_module.dumps(_facts(found, worst), indent=2))
+        print(json_module.dumps(_facts(result, worst), indent=2))
     else:
-        print(found.summary())
-        for row in found.worst(worst) if worst else ():
-            words = [f"{found.with_unit(name)} {_short(x)}" for name, x in row.items()]
+        print(result.summary())
+        for row in result.worst(worst) if worst else ():
+            words = [f"{result.with_unit(name)} {_short(x)}" for name, x in row.items()]
             print("  " + ", ".join(words))
         print(f"wrote {path}")
-    return 0 if found.succeeded.all() else 1
+    return 0 if result.succeeded.all() else 1
 
 
-def _facts(found: Sweep, worst: str) -> dict:
+def _facts(result: Sweep, worst: str) -> dict:
     return {
-        "variants": found.size,
-        "succeeded": int(found.succeeded.sum()),
-        "varied": {name: x.tolist() for name, x in found.table.items()},
+        "variants": result.size,
+        "succeeded": int(result.succeeded.sum()),
+        "varied": {name: x.tolist() for name, x in result.table.items()},
         "measures": {
             name: [None if np.any(np.isnan(v)) else v for v in x.tolist()]
-            for name, x in found.measures.items()
+            for name, x in result.measures.items()
         },
-        "units": found.units,
-        "result": found.result.tolist(),
-        "worst": [{k: _plain(x) for k, x in row.items()} for row in found.worst(worst)]
+        "units": result.units,
+        "result": result.result.tolist(),
+        "worst": [{k: _plain(x) for k, x in row.items()} for row in result.worst(worst)]
         if worst
         else [],
     }
