@@ -1,9 +1,12 @@
 """Unit quaternions."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from cordax.math import rotations
@@ -57,18 +60,46 @@ def test_exponential_is_smooth_at_zero():
 
 @pytest.mark.parametrize("scale", [0.999, 1.001])
 def test_derivatives_agree_on_both_sides_of_the_series(scale):
-    """|phi| = 2e-4 is where the series ends; against the expansion to fourth order."""
+    """|phi| = 0.1 is where the series end; against expansions that are exact there."""
 
     def expansion(phi):
         h = 0.25 * jnp.sum(phi * phi)
-        sinc = 1.0 - h / 6.0 * (1.0 - h / 20.0)
-        cosine = 1.0 - 0.5 * h * (1.0 - h / 12.0)
+        sinc = sum((-h) ** k / math.factorial(2 * k + 1) for k in range(8))
+        cosine = sum((-h) ** k / math.factorial(2 * k) for k in range(8))
         return jnp.concatenate([cosine[None], 0.5 * sinc * phi])
 
-    phi = 2e-4 * scale * jnp.array([0.48, -0.6, 0.64])
+    x = jnp.array([0.3, -2.0, 0.7])
+
+    def moved(phi):
+        term = total = x
+        for k in range(2, 12):
+            term = jnp.cross(phi, term) / k
+            total = total + term
+        return total
+
+    phi = 0.1 * scale * jnp.array([0.48, -0.6, 0.64])
+    displaced = lambda phi: rotations.displacement(phi, x)
+    functions = rotations.exponential, expansion, displaced, moved
     for mode in (jax.jacfwd, jax.jacrev):
-        got, want = jax.jit(lambda x, d=mode: (d(rotations.exponential)(x), d(expansion)(x)))(phi)
-        np.testing.assert_allclose(got, want, atol=1e-14)
+        got = jax.jit(lambda p, d=mode: [f(p) for g in functions for f in (g, d(g))])(phi)
+        for ours, exact in ((0, 2), (1, 3), (4, 6), (5, 7)):
+            np.testing.assert_allclose(got[ours], got[exact], atol=1e-13)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 0.0999, 0.1001, 1.0, 3.1])
+def test_displacement_is_that_of_a_screw(size):
+    """The exponential of the 4 by 4 matrix of the twist, and the way back."""
+    phi, x = size * np.array([0.48, -0.6, 0.64]), np.array([0.3, -2.0, 0.7])
+    twist = np.zeros((4, 4))
+    twist[:3, :3] = np.cross(phi, np.eye(3)).T
+    twist[:3, 3] = x
+    np.testing.assert_allclose(twist[:3, :3] @ x, np.cross(phi, x), atol=1e-15)
+    there, back = jax.jit(
+        lambda phi, x: (rotations.displacement(phi, x), rotations.inverse_displacement(phi, x))
+    )(jnp.asarray(phi), jnp.asarray(x))
+    np.testing.assert_allclose(there, expm(twist)[:3, 3], atol=1e-14)
+    inverse = np.array(rotations.displacement(jnp.asarray(phi), back))
+    np.testing.assert_allclose(inverse, x, atol=1e-13)
 
 
 def test_product_is_associative_and_has_inverse():

@@ -73,7 +73,7 @@ class Dynamics(eqx.Module):
         return self.formulation.linearise(self.system, t, q, v, u)
 
     def retract(self, q, dq):
-        """The configuration (n_q,) that a small motion `dq` (n_v,) leads to."""
+        """The configuration (n_q,) after one second at constant velocity `dq` (n_v,)."""
         return self.system.retract(q, dq)
 
     def rate(self, q, v):

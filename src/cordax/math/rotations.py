@@ -21,18 +21,50 @@ def multiply(p, q):
 
 def exponential(phi):
     """Quaternion of the rotation vector `phi` [rad], shape (3,); smooth at zero."""
-    half_square = 0.25 * jnp.sum(phi * phi)
-    small = half_square < 1e-8
-    half = jnp.sqrt(jnp.where(small, 1.0, half_square))
-    # series of sin(a)/a and cos(a) in a^2, exact to round-off where they are used
-    sinc = jnp.where(small, 1.0 - half_square / 6.0, jnp.sin(half) / half)
-    cosine = jnp.where(small, 1.0 - 0.5 * half_square, jnp.cos(half))
+    *_, sinc, cosine = _half_angle(phi)
     return jnp.concatenate([cosine[None], 0.5 * sinc * phi])
 
 
 def rate(q, omega):
     """dq/dt of a unit quaternion with body-fixed angular velocity `omega` [rad/s], shape (3,)."""
     return 0.5 * multiply(q, jnp.concatenate([jnp.zeros(1, q.dtype), omega]))
+
+
+def displacement(phi, x):
+    """Translation of the exponential map of SE(3), shape (3,): the displacement, in the body axes
+    at the start, of a body whose angular velocity and velocity are constant in body axes and
+    integrate to `phi` [rad] and `x`, shape (3,) each. Smooth at zero."""
+    square, small, safe, sinc, cosine = _half_angle(phi)
+    series = 1.0 / 6.0 - square * (1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362880.0))
+    second = jnp.where(small, series, (1.0 - sinc * cosine) / safe)
+    return _turned(phi, x, 0.5 * sinc * sinc, second)
+
+
+def inverse_displacement(phi, x):
+    """The vector (3,) that `displacement` maps to `x`, for |phi| < 2 pi."""
+    square, small, safe, sinc, cosine = _half_angle(phi)
+    series = 1.0 / 12.0 + square * (1.0 / 720.0 + square * (1.0 / 30240.0 + square / 1209600.0))
+    second = jnp.where(small, series, (1.0 - cosine / jnp.where(small, 1.0, sinc)) / safe)
+    return _turned(phi, x, -0.5, second)
+
+
+def _turned(phi, x, first, second):
+    """`x + first phi x x + second phi x (phi x x)`."""
+    once = jnp.cross(phi, x)
+    return x + first * once + second * jnp.cross(phi, once)
+
+
+def _half_angle(phi):
+    """For a rotation vector of angle a: a^2; whether it is small; a^2, or 1 where it is small;
+    sin(a/2)/(a/2); and cos(a/2)."""
+    square = jnp.sum(phi * phi)
+    small = square < 1e-2  # where series to a^6 are exact to round-off
+    safe = jnp.where(small, 1.0, square)
+    half, x = 0.5 * jnp.sqrt(safe), 0.25 * square
+    sinc_series = 1.0 - x / 6.0 * (1.0 - x / 20.0 * (1.0 - x / 42.0 * (1.0 - x / 72.0)))
+    cosine_series = 1.0 - x / 2.0 * (1.0 - x / 12.0 * (1.0 - x / 30.0 * (1.0 - x / 56.0)))
+    sinc = jnp.where(small, sinc_series, jnp.sin(half) / half)
+    return square, small, safe, sinc, jnp.where(small, cosine_series, jnp.cos(half))
 
 
 def retract(q, phi):

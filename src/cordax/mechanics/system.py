@@ -119,8 +119,9 @@ class System(eqx.Module):
 
     # --- configurations
     def retract(self, q, dq) -> Float[Array, " n_q"]:
-        """Move `q` along the tangent vector `dq`, shape (n_v,). Overridden where quaternions
-        appear; correct to first order in `dq` will do, and the result must be a configuration."""
+        """The configuration that a motion from `q` at constant velocity `dq` (n_v,) reaches after
+        one second. Overridden where quaternions appear. Exact to second order in `dq`, else
+        methods of second order become methods of first order."""
         return q + dq
 
     def difference(self, start, end) -> Float[Array, " n_v"]:

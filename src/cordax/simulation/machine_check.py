@@ -138,12 +138,16 @@ def _numbers(system: System, state: State, t) -> dict:
     fast, slow = system.total_force(t, q, v, u), system.force(t, q, rest, u)
     gradient = jax.grad(system.potential_energy, argnums=1)(t, q)
     pull = jax.vjp(lambda v: system.rate(q, v), rest)[1](gradient)[0]
+    path = lambda s: system.retract(q, s * v)
+    # what a motion at constant velocity lacks, and how fast that grows at its start
+    lag = lambda s: jax.jvp(path, (s,), (one,))[1] - system.rate(path(s), v)
+    moves, curves = jax.jvp(lag, (zero,), (one,))
     out = {
         "M": M,
         "stays": system.retract(q, rest) - q,
         "normal": system.normalise(q) - q,
-        "moves": jax.jvp(lambda s: system.retract(q, s * v), (zero,), (one,))[1]
-        - system.rate(q, v),
+        "moves": moves,
+        "curves": curves,
         "adds": moved - (q + small) if system.flat else zero,
         "returns": (system.difference(q, moved) - small) / 1e-3,
         "on": system.normalise(moved) - moved,
@@ -217,6 +221,11 @@ def _judge(system: System, state: State, x: dict, conservative: bool) -> list[st
     tell(
         size("moves") > tight * q_size,
         "rate: is not the derivative of retract(q, s v) at s = 0",
+    )
+    tell(
+        size("curves") > loose * q_size >= size("moves"),
+        "retract: retract(q, s v) follows the motion at constant velocity v to first order in s "
+        "only, and methods of second order would be of first",
     )
     tell(size("adds") > tight * q_size, "flat: True, but retract(q, dq) is not q + dq")
     tell(

@@ -49,7 +49,7 @@ class Joint(eqx.Module):
         return v
 
     def retract(self, q, dq):
-        """The coordinates that a small motion `dq`, as velocities have it, leads to."""
+        """The coordinates at which a motion at constant velocity `dq` for one second ends."""
         return q + dq
 
     def difference(self, q, other):
@@ -148,13 +148,13 @@ class Spherical(Joint):
         return np.array([1.0, 0.0, 0.0, 0.0])
 
     def rate(self, q, v):
-        return _quaternion_rate(q, v)
+        return rotations.rate(q, v)
 
     def retract(self, q, dq):
         return rotations.retract(q, dq)
 
     def difference(self, q, other):
-        return _rotation_between(q, other)
+        return rotations.difference(q, other)
 
     def normalise(self, q):
         return q / safe_norm(q)
@@ -175,15 +175,16 @@ class Floating(Joint):
         return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
     def rate(self, q, v):
-        return jnp.concatenate([_quaternion_rate(q[:4], v[:3]), _turn(_matrix(q[:4]), v[3:])])
+        return jnp.concatenate([rotations.rate(q[:4], v[:3]), _turn(_matrix(q[:4]), v[3:])])
 
     def retract(self, q, dq):
-        position = q[4:] + _turn(_matrix(q[:4]), dq[3:])
-        return jnp.concatenate([rotations.retract(q[:4], dq[:3]), position])
+        moved = _turn(_matrix(q[:4]), rotations.displacement(dq[:3], dq[3:]))
+        return jnp.concatenate([rotations.retract(q[:4], dq[:3]), q[4:] + moved])
 
     def difference(self, q, other):
         moved = _turn(_matrix(q[:4]).T, other[4:] - q[4:])
-        return jnp.concatenate([_rotation_between(q[:4], other[:4]), moved])
+        phi = rotations.difference(q[:4], other[:4])
+        return jnp.concatenate([phi, rotations.inverse_displacement(phi, moved)])
 
     def normalise(self, q):
         return jnp.concatenate([q[:4] / safe_norm(q[:4]), q[4:]])
@@ -212,23 +213,6 @@ def _turn(R, x):
 def _matrix(q):
     """Of a quaternion that an integrator may have left slightly off unit length."""
     return rotations.matrix(q / safe_norm(q))
-
-
-def _quaternion_rate(q, omega):
-    return 0.5 * rotations.multiply(q, jnp.concatenate([jnp.zeros(1, q.dtype), omega]))
-
-
-def _rotation_between(q, other):
-    """The rotation vector (3,) in axes of `q` that `rotations.retract` needs to reach `other`."""
-    inverse = q * jnp.array([1.0, -1.0, -1.0, -1.0], q.dtype)
-    w, *xyz = rotations.multiply(inverse, other)
-    sign = jnp.where(w < 0, -1.0, 1.0)
-    u = sign * jnp.stack(xyz)
-    size = safe_norm(u)
-    # 2 atan2(s, w)/s, which tends to 2/w: no division at coincidence
-    small = size < 1e-8
-    angle = 2.0 * jnp.arctan2(size, sign * w)
-    return u * jnp.where(small, 2.0, angle / jnp.where(small, 1.0, size))
 
 
 def _cross_matrix(a):
