@@ -205,15 +205,28 @@ def _either(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
 def _repeated(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
     """A loop of known length, such as the stages of a step, one pass after the other."""
     p, length = e.params, e.params["length"]
-    fixed, ends = p["num_consts"], p["num_consts"] + p["num_carry"]
+    fixed, carried = _scan_counts(e)
+    ends = fixed + carried
     constants, carry, rows = xs[:fixed], xs[fixed:ends], xs[ends:]
-    stored = [np.empty(v.aval.shape, object) for v in e.outvars[p["num_carry"] :]]
+    stored = [np.empty(v.aval.shape, object) for v in e.outvars[carried:]]
     for k in reversed(range(length)) if p["reverse"] else range(length):
         found = _evaluate(numbers, p["jaxpr"], [*constants, *carry, *(x[k, ...] for x in rows)])
-        carry = found[: p["num_carry"]]
-        for all, one in zip(stored, found[p["num_carry"] :], strict=True):
+        carry = found[:carried]
+        for all, one in zip(stored, found[carried:], strict=True):
             all[k, ...] = one
     return [*carry, *stored]
+
+
+def _scan_counts(e) -> tuple[int, int]:
+    """Numbers of constants and of carried arrays of a scan. They follow from ranks: scanned and
+    stacked arrays have one axis more outside of the loop. Names of parameters change with JAX."""
+    inside = e.params["jaxpr"].jaxpr
+    longer = lambda outer, inner: sum(
+        x.aval.ndim > y.aval.ndim for x, y in zip(outer, inner, strict=True)
+    )
+    scanned, stacked = longer(e.invars, inside.invars), longer(e.outvars, inside.outvars)
+    carried = len(e.outvars) - stacked
+    return len(e.invars) - scanned - carried, carried
 
 
 def _running(numbers: "_Numbers", e, x) -> np.ndarray:

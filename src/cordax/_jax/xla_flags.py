@@ -19,7 +19,7 @@ _OPTION = "xla_cpu_small_while_loop_byte_threshold"
 _SETTING = f"{_OPTION}=1000000000"
 _OVERLAPS = "-vectorize-memory-check-threshold=100000"
 #: of jaxlib, the first whose compiler was not tried: it stops at options that it does not know
-_UNTRIED = (0, 11)
+_UNTRIED = (0, 13)
 _FLAG = "--xla_backend_extra_options"
 _LEVEL = "xla_backend_optimization_level"
 
@@ -53,9 +53,14 @@ def request_hoisting() -> None:
 
 def compiler_is_known() -> bool:
     """Whether this version of jaxlib is one whose compiler was tried."""
+    return compiler_version() < _UNTRIED
+
+
+def compiler_version() -> tuple[int, int]:
+    """Major and minor version of jaxlib."""
     from jaxlib.version import __version_info__ as version
 
-    return tuple(version[:2]) < _UNTRIED
+    return int(version[0]), int(version[1])
 
 
 def compile_quickly() -> bool:
