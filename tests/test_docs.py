@@ -102,3 +102,14 @@ def test_every_integrator_has_its_use():
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def test_architecture_names_every_package_and_only_modules_that_exist():
+    page = (ROOT / "docs/architecture.md").read_text()
+    source = ROOT / "src/cordax"
+    packages = {path.name for path in source.iterdir() if (path / "__init__.py").exists()}
+    rows = " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
+    assert packages == set(re.findall(r"`(\w+)`", rows))
+    modules = set(re.findall(r"[\w/]+/\w+\.py\b", page))
+    assert len(modules) > 10
+    assert [m for m in modules if not ((source / m).exists() or (ROOT / m).exists())] == []

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: menus: titles, and pages in docs/ by name; what begins with "api" is made here
 MENUS = {
-    "Begin": ["getting-started", "gallery", "conventions", "coming-from", "faq"],
+    "Begin": ["getting-started", "gallery", "conventions", "glossary", "coming-from", "faq"],
     "Machines": ["neck", "cable-robot", "spline-rod", "rope-robot", "mechanism", "machine-files"],
     "Your own machine": ["your-own-machine", "tutorial-energies", "tutorial-parts"],
     "Simulate": ["choosing-an-integrator", "plotting", "saving"],
@@ -30,7 +30,7 @@ MENUS = {
         "workspace",
     ],
     "Trust": ["validation", "validation-papers"],
-    "The code": ["architecture", "contributing", "changelog"],
+    "The code": ["architecture", "contributing", "coding_guidelines", "changelog"],
 }
 #: packages whose public names the reference has, and what they are for
 REFERENCE = {
@@ -47,6 +47,8 @@ REFERENCE = {
     "cordax.reduction": "Smaller models",
     "cordax.sweeps": "Many variants",
 }
+#: pages at the top of the repository
+TOP_PAGES = ("CONTRIBUTING.md", "CODING_GUIDELINES.md", "CHANGELOG.md")
 _LINK = re.compile(r"(\]\()([^)#\s]+)")
 
 
@@ -76,7 +78,7 @@ def write_pages(pages: Path) -> None:
     """All pages in Markdown, links between them as they are in the site."""
     for page in sorted((ROOT / "docs").glob("*.md")):
         (pages / page.name).write_text(_relinked(page.read_text(), page))
-    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+    for name in TOP_PAGES:
         text = _relinked((ROOT / name).read_text(), ROOT / name)
         (pages / name.lower()).write_text(text)
     for kind in ("notebooks", "examples"):
@@ -122,7 +124,7 @@ def _relinked(text: str, page: Path) -> str:
             inside = inside.removesuffix(".py") + ".md"
         elif inside == "README.md":
             inside = "getting-started.md"
-        elif inside in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        elif inside in TOP_PAGES:
             inside = inside.lower()
         elif inside.startswith("docs/"):
             inside = inside.removeprefix("docs/")
