@@ -19,7 +19,7 @@ from ..simulation._simulate import simulate
 from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
 from . import fit_file
-from .intervals import bootstrap, profile_ends
+from .intervals import bootstrap, profile_ends, student_quantile
 from .measurement_advice import what_would_tell
 from .messages import outliers, sentences, step_matters, towards_zero
 from .problem import Problem, Trial
@@ -43,9 +43,9 @@ class Fit(eqx.Module):
     search coordinates, what was asked and what is known of them.
 
     Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times
-    the residual variance. Where residuals of neighbouring samples are correlated they are widened
-    accordingly (`about.colour`). They know nothing of errors of the model that look like a change
-    of the parameters: `reach_of_errors` says how far such errors could reach.
+    the residual variance. Where residuals of neighbouring samples are correlated they are those of
+    autoregressive errors (`about.errors`). They do not include errors of the model that look like a
+    change of the parameters: see `reach_of_errors`.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -152,7 +152,7 @@ class Fit(eqx.Module):
 
     def coloured(self) -> bool:
         """Whether the residuals are not noise: correlated, and larger than rounding."""
-        return not bool(self.about.colour.white) and not self.exact()
+        return not bool(self.about.errors.white) and not self.exact()
 
     @property
     def correlation(self) -> Float[Array, "p p"]:
@@ -170,37 +170,49 @@ class Fit(eqx.Module):
     ) -> Float[Array, "p 2"]:
         """Confidence intervals in natural units, shape (p, 2).
 
-        "linear": by Student's t in the search coordinates: those of a logarithm stay positive.
-        "profile": as far as a number can go while the others make up for it (infinite where nothing
-        holds it within four times the linear reach). "bootstrap": how far estimates scatter over
-        `draws` fits of residuals dealt anew by `seed`. The last two repeat fits, in batches."""
+        "linear": by Student's distribution in the search coordinates: positive parameters, searched
+        as logarithms, have positive intervals. "profile": the values of a parameter for which the
+        others can be refitted well enough (infinite where no end lies within four times the linear
+        interval). "bootstrap": quantiles of `draws` fits with errors drawn by `seed`. The last two
+        repeat fits, in batches. All are widened on one side by the bias of the time step, where
+        that was examined (`step_shift`)."""
         require(0.0 < level < 1.0, "level", level, "a probability between 0 and 1")
         require_known("method", method, ("linear", "profile", "bootstrap"))
         values = lambda parameters, y: parameters.values(y)
         for _ in range(self.y.ndim - 1):
             values = jax.vmap(values)
+        quantile = self._quantile(level)
         if method == "linear":
             error = jnp.sqrt(jnp.diagonal(self.about.covariance, axis1=-2, axis2=-1))
-            reach = jnp.asarray(self._quantile(level))[..., None] * error
-            ends = [values(self.parameters, self.y + sign * reach) for sign in (-1.0, 1.0)]
-            return jnp.stack(ends, axis=-1)
-        require(self.y.ndim == 1, "interval", "a batch of fits", "one fit for this method")
-        if method == "profile":
-            ends = self.y[:, None] + profile_ends(self, float(self._quantile(level)))
+            reach = jnp.stack([-quantile * error, quantile * error], axis=-1)
         else:
+            require(self.y.ndim == 1, "interval", "a batch of fits", "one fit for this method")
+        if method == "profile":
+            reach = profile_ends(self, quantile)
+        elif method == "bootstrap":
             require_whole("draws", draws, 2)
             tails = np.array([0.5 - 0.5 * level, 0.5 + 0.5 * level])
-            ends = np.quantile(bootstrap(self, draws, seed), tails, axis=0).T
-        return jax.vmap(self.parameters.values, in_axes=1, out_axes=1)(jnp.asarray(ends))
+            scatter = np.quantile(bootstrap(self, draws, seed), tails, axis=0).T
+            heavier = quantile / student_quantile(level, np.inf)
+            reach = (scatter - np.asarray(self.y)[:, None]) * heavier[:, None]
+        bias = self._step_bias()
+        low = self.y + reach[..., 0] + jnp.minimum(bias, 0.0)
+        high = self.y + reach[..., 1] + jnp.maximum(bias, 0.0)
+        return jnp.stack([values(self.parameters, y) for y in (low, high)], axis=-1)
 
-    def _quantile(self, level: float):
-        """Of Student's distribution."""
-        from scipy.stats import t as student
+    def _quantile(self, level: float) -> Float[np.ndarray, " p"]:
+        """Of Student's distribution for each parameter."""
+        return student_quantile(level, np.asarray(self.about.freedom))
 
-        found, p = self.about.colour, self.y.shape[-1]
-        few = np.floor(np.asarray(found.independent)) - p  # correlated errors count for few
-        freedom = np.where(np.asarray(found.white), np.asarray(self.freedom), few)
-        return student.ppf(0.5 + 0.5 * level, np.maximum(freedom, 1))
+    def _step_bias(self) -> Float[Array, " p"]:
+        """How far the estimates would move if the time step went to zero, in search coordinates:
+        half the step moves them by all but a share 2^-order of that. Zero if not examined."""
+        slope = lambda parameters, y: jax.jvp(parameters.values, (y,), (jnp.ones_like(y),))[1]
+        for _ in range(self.y.ndim - 1):
+            slope = jax.vmap(slope)
+        orders = [getattr(trial.experiment.integrator, "order", 1) for trial in self.trials]
+        moved = self.step_shift / slope(self.parameters, self.y) / (1.0 - 0.5 ** min(orders))
+        return jnp.where(jnp.isfinite(moved), moved, 0.0)
 
     def predict(
         self,
@@ -227,7 +239,7 @@ class Fit(eqx.Module):
             )
         names = trial.recording.names if names is None else tuple(names)
         run, slopes = _predicted(self.parameters, experiment, self.y, names, recording, own)
-        quantile, bands = float(self._quantile(level)), {}
+        quantile, bands = float(np.max(self._quantile(level))), {}
         for name in names:
             middle, J = observe(run, name), slopes[name]
             spread = jnp.sqrt(jnp.einsum("...i,ij,...j->...", J, self.about.covariance, J))
@@ -291,14 +303,15 @@ class Fit(eqx.Module):
         return sentences
 
     def residual_summary(self) -> str:
-        """A table of the residuals of each channel: how many, their mean and standard deviation
-        over noise, the correlation of neighbouring samples (with independent errors it is within
-        2/sqrt(n)), and over how many samples they agree."""
+        """A table of the residuals of each channel: number of samples, mean and standard deviation
+        over noise, correlation of neighbouring samples (within 2/sqrt(n) if errors are
+        independent), samples over which they are correlated, and order of their autoregressive
+        model."""
         lines = [
             f"{'channel':<24} {'samples':>8} {'mean':>9} {'deviation':>9} {'neighbours':>10} "
-            f"{'agree over':>10}"
+            f"{'length':>8} {'order':>6}"
         ]
-        colour, used = self.about.colour, 0
+        errors, used = self.about.errors, 0
         for i, (trial, differences) in enumerate(zip(self.trials, self.differences, strict=True)):
             r = np.asarray(trial.by_channel(trial.weighed(differences)))
             for c, (name, seen) in enumerate(
@@ -308,11 +321,11 @@ class Fit(eqx.Module):
                 place = f"{name}@{i}" if len(self.trials) > 1 else name
                 lines.append(
                     f"{place:<24} {x.size:>8} {np.mean(x):>9.3g} {np.std(x):>9.3g} "
-                    f"{float(colour.neighbours[used + c]):>10.3f} "
-                    f"{float(colour.samples[used + c]):>10.3g}"
+                    f"{float(errors.lag_one[used + c]):>10.3f} "
+                    f"{float(errors.length[used + c]):>8.3g} {int(errors.order[used + c]):>6}"
                 )
             used += len(trial.channels)
-        white = "independent" if bool(colour.white) else "not independent"
+        white = "independent" if bool(errors.white) else "not independent"
         return "\n".join([*lines, f"the residuals are {white} of each other"])
 
     def at_bounds(self) -> list[str]:
@@ -350,7 +363,7 @@ class Fit(eqx.Module):
             worst = int(np.argmax(np.abs(shifts)))
             lines.append(
                 f"halving the time step would move {self.names[worst]} by {abs(shifts[worst]):.2g} "
-                "standard errors (the largest of all)"
+                "standard errors (the largest of all); intervals include this bias"
             )
         lines += [f"warning: {sentence}" for sentence in self.unidentifiable()]
         lines += [

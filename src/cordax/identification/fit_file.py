@@ -13,7 +13,7 @@ from .._base.serialise import NotDescribable, describe, rebuild
 from ..simulation.trajectory import Trajectory, _code_of
 from .problem import Problem, Trial
 
-FORMAT = 1
+FORMAT = 2
 #: of a trajectory, what its result is by name
 _NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
 

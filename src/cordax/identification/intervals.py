@@ -1,8 +1,7 @@
 """Intervals that do not take the model for linear: profile likelihood and bootstrap.
 
-Both repeat the fit many times from the optimum, in batches: with one number held where it is not
-best, to see how much the others can make up for it; and with residuals dealt anew, to see how far
-the estimates scatter.
+Both repeat the fit many times from the optimum, in batches: with one parameter fixed away from its
+estimate, while the others are fitted; and with errors drawn from the model of the residuals.
 """
 
 import equinox as eqx
@@ -19,6 +18,14 @@ AT_ONCE = 16
 STEPS = 6
 #: where a profile is looked at, in reaches of the linear interval
 OFFSETS = (0.5, 0.8, 1.0, 1.25, 1.7, 2.5, 4.0)
+
+
+def student_quantile(level: float, freedom):
+    """Half the width of the interval that holds `level` of Student's distribution with `freedom`
+    degrees of freedom, any shape; infinite freedom: the normal distribution."""
+    from scipy.stats import t
+
+    return t.ppf(0.5 + 0.5 * level, freedom)
 
 
 def _descend(problem: Problem, y, free: Float[Array, " p"]):
@@ -57,10 +64,10 @@ def _profile(problem: Problem, y, slopes, offsets):
     return jax.lax.map(one, jnp.arange(p * m), batch_size=AT_ONCE).reshape(p, m)
 
 
-def profile_ends(fit, quantile: float) -> Float[np.ndarray, "p 2"]:
-    """Where the profile of the misfit of each number rises to that of the quantile of Student's
-    distribution, in search coordinates less those of the optimum; infinite where it does not within
-    four times the linear reach."""
+def profile_ends(fit, quantile: Float[np.ndarray, " p"]) -> Float[np.ndarray, "p 2"]:
+    """Ends of the intervals, in search coordinates less those of the optimum: where the profile of
+    the misfit of each parameter rises to that of its quantile of Student's distribution; infinite
+    where it does not within four times the linear interval."""
     independent = np.diagonal(np.asarray(fit.about.independent))
     wider = np.sqrt(np.diagonal(np.asarray(fit.about.covariance)) / independent)
     reach = quantile * wider * np.sqrt(independent)
@@ -72,7 +79,7 @@ def profile_ends(fit, quantile: float) -> Float[np.ndarray, "p 2"]:
     costs = _profile(fit.problem, fit.y, jnp.asarray(slopes), jnp.asarray(offsets))
     rise = np.maximum(np.asarray(costs) - float(fit.cost), 0.0)
     # in units of the quantile: one at the ends of the interval, linear in a linear model
-    height = np.sqrt(rise) / float(fit.noise_scale) / (quantile * wider[:, None])
+    height = np.sqrt(rise) / float(fit.noise_scale) / (quantile * wider)[:, None]
     half = len(OFFSETS)
     ends = np.empty((len(reach), 2))
     for i in range(len(reach)):
@@ -112,40 +119,46 @@ def _refits(problem: Problem, y, draws: list[list[Array]]):
 
 
 def bootstrap(fit, draws: int, seed: int) -> Float[np.ndarray, "n p"]:
-    """Estimates, in search coordinates, from the simulated values plus residuals dealt anew: in
-    blocks as long as these agree, so that their correlation stays."""
+    """Estimates, in search coordinates, from the simulated values plus errors drawn from the
+    autoregressive model of the residuals, whose innovations are resampled."""
     random = np.random.default_rng(seed)
-    count, p = int(fit.freedom) + len(fit.names), len(fit.names)
-    grow = np.sqrt(count / max(count - p, 1))
-    reach = np.asarray(fit.about.colour.samples)
-    white, used, dealt = bool(fit.about.colour.white), 0, []
+    errors, used, drawn = fit.about.errors, 0, []
+    models = list(zip(np.asarray(errors.coefficients), np.asarray(errors.innovation), strict=True))
     for trial, differences in zip(fit.trials, fit.differences, strict=True):
         columns = len(trial.channels)
-        blocks = [1] * columns if white else np.ceil(reach[used : used + columns]).astype(int)
+        drawn.append(_drawn(trial, differences, models[used : used + columns], draws, random))
         used += columns
-        dealt.append(_dealt(trial, differences, list(blocks), grow, draws, random))
-    return np.asarray(_refits(fit.problem, fit.y, dealt))
+    return np.asarray(_refits(fit.problem, fit.y, drawn))
 
 
-def _dealt(trial: Trial, differences, blocks: list[int], grow: float, draws: int, random):
+def _drawn(trial: Trial, differences, models: list, draws: int, random):
     values = []
     for name, recorded in trial.recording.values.items():
         x, r = np.asarray(recorded), np.asarray(differences[name])
-        flat, shape = r.reshape(len(r), -1), (draws, *x.shape)
+        noise = np.broadcast_to(np.asarray(trial.noise[name]), r.shape).reshape(len(r), -1)
+        flat = r.reshape(len(r), -1)
         new = np.repeat((x - r).reshape(1, len(r), -1), draws, axis=0)
         for c in range(flat.shape[1]):
             seen = np.flatnonzero(~np.isnan(flat[:, c]))
-            block = blocks.pop(0)
+            model = models.pop(0)
             if seen.size:
-                new[:, seen, c] += grow * _blocks(flat[seen, c], block, draws, random)
-        values.append(jnp.asarray(new.reshape(shape)))
+                scale = noise[seen, c]
+                new[:, seen, c] += scale * _errors(flat[seen, c] / scale, model, draws, random)
+        values.append(jnp.asarray(new.reshape(draws, *x.shape)))
     return values
 
 
-def _blocks(r: np.ndarray, length: int, draws: int, random) -> np.ndarray:
-    """Residuals in blocks from anywhere, shape (draws, len(r))."""
-    n = r.size
-    length = min(length, max(n // 2, 1))
-    first = random.integers(0, n - length + 1, (draws, -(-n // length)))
-    rows = (first[:, :, None] + np.arange(length)).reshape(draws, -1)[:, :n]
-    return (r - r.mean())[rows]
+def _errors(r: np.ndarray, model: tuple[np.ndarray, float], draws: int, random) -> np.ndarray:
+    """Errors of the autoregressive process with innovations resampled from those of the residuals
+    r, shape (draws, len(r)). `model`: coefficients and variance of innovations."""
+    from scipy.signal import lfilter
+
+    coefficients, innovation = model
+    n, filter_ = r.size, np.concatenate([[1.0], -coefficients])
+    order = int(np.max(np.flatnonzero(filter_), initial=0))
+    e = np.asarray(lfilter(filter_, 1.0, r))[min(order, n - 1) :]
+    e = e - e.mean()
+    e = e * np.sqrt(innovation / max(np.mean(e**2), np.finfo(float).tiny))
+    settle = n if order else 0  # samples before the first, to forget where the process began
+    innovations = e[random.integers(0, e.size, (draws, settle + n))]
+    return np.asarray(lfilter([1.0], filter_, innovations))[:, settle:]

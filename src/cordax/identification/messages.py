@@ -99,18 +99,19 @@ def towards_zero(fit) -> list[str]:
 
 
 def _not_noise(fit) -> str:
-    found = fit.about.colour
-    worst = int(np.argmax(np.asarray(found.samples)))
+    errors = fit.about.errors
+    worst = int(np.argmax(np.asarray(errors.length)))
     name, time = _channel(fit, worst)
-    time *= float(found.samples[worst])
+    time *= float(errors.length[worst])
     grown = np.diag(np.asarray(fit.about.covariance)) / np.diag(np.asarray(fit.about.independent))
-    wider = float(np.sqrt(np.max(grown)))
+    low, high = np.sqrt([np.min(grown), np.max(grown)])
     return (
-        f"the residuals are not noise: those of {name} agree over about {time:.2g} s (neighbouring "
-        f"samples correlate by {float(found.neighbours[worst]):.4f}), so the simulation differs "
-        "from the recording by more than errors of measurement. Intervals are widened, by "
-        f"up to {wider:.2g} times; they do not cover an error of the model that looks like a "
-        "change of the parameters. Plot the fit; check machine, start, inputs, integrator and step"
+        f"the residuals are not noise: those of {name} are correlated over about {time:.2g} s "
+        f"(neighbouring samples by {float(errors.lag_one[worst]):.4f}), so the simulation differs "
+        "from the recording by more than independent errors of measurement. Standard errors "
+        f"include the correlation: they are {low:.2g} to {high:.2g} times those of independent "
+        "errors. They do not include an error of the model that looks like a change of the "
+        "parameters. Plot the fit; check machine, initial state, inputs, integrator and step"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the Jacobian at the optimum says about the estimates."""
+"""Covariance and identifiability of the estimates from the Jacobian at the optimum."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -6,30 +6,31 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .problem import Problem
-from .residual_correlation import Colour, colour, score_covariance, seen_first
+from .residual_correlation import LEAST_FREEDOM, ErrorModel, error_covariance
 
 #: singular values of the column-scaled Jacobian below this share of the largest count as zero
 RANK_TOLERANCE = 1e-6
 
 
 class Uncertainty(eqx.Module):
-    """Of search coordinates, by linearisation.
+    """Uncertainty of search coordinates, by linearisation.
 
     `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1; `independent`, that times the
     residual variance: the covariance if errors are independent (priors count with the variance
-    they state); `covariance`, the same where they are, else widened by their correlation
-    (`colour`), shape (p, p) each; `singular_values` of J
-    with columns scaled to equal length, shape (p,), and the `directions` in search coordinates that
-    belong to them, one per row.
+    they state); `covariance`, the same if the model of the `errors` is white, else that of
+    correlated errors, shape (p, p) each; `freedom`, degrees of freedom of Student's distribution
+    for intervals, shape (p,); `singular_values` of J with columns scaled to equal length, shape
+    (p,), and the `directions` in search coordinates that belong to them, one per row.
     """
 
     jacobian: Float[Array, "n p"]
     inverse: Float[Array, "p p"]
     independent: Float[Array, "p p"]
     covariance: Float[Array, "p p"]
+    freedom: Float[Array, " p"]
     singular_values: Float[Array, " p"]
     directions: Float[Array, "p p"]
-    colour: Colour
+    errors: ErrorModel
 
     def __init__(self, J, residuals, variance, problem: Problem):
         # Columns of equal length make the rank a matter of directions, not of units.
@@ -46,24 +47,23 @@ class Uncertainty(eqx.Module):
         self.singular_values = s
         self.directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
         *slopes, prior = problem.split(J)
-        known = self.inverse @ prior.T @ prior @ self.inverse
-        self.independent = variance * (self.inverse - known) + known
+        stated = self.inverse @ prior.T @ prior @ self.inverse
+        self.independent = variance * (self.inverse - stated) + stated
         finite = jnp.where(jnp.isfinite(residuals), residuals, 0.0)
-        seen = [trial.seen for trial in problem.trials]
-        pairs = list(zip(problem.trials, problem.split(finite), strict=False))
-        self.colour, autocovariances = colour([trial.by_channel(r) for trial, r in pairs], seen)
-        middle = sum(
-            score_covariance(seen_first(trial.by_channel(slope), mask), covariance)
-            for trial, slope, mask, covariance in zip(
-                problem.trials, slopes, seen, autocovariances, strict=True
-            )
+        trials = problem.trials
+        self.errors, correlated, relative = error_covariance(
+            [t.by_channel(r) for t, r in zip(trials, problem.split(finite), strict=False)],
+            [t.by_channel(slope) for t, slope in zip(trials, slopes, strict=True)],
+            [t.seen for t in trials],
+            half,
         )
-        wide = self.inverse @ middle @ self.inverse + known
-        # never narrower than for independent errors
-        diagonal = lambda x: jnp.maximum(jnp.diagonal(x), jnp.finfo(s.dtype).tiny)
-        grown = jnp.sqrt(jnp.maximum(diagonal(self.independent) / diagonal(wide), 1.0))
-        wide = grown[:, None] * wide * grown
-        self.covariance = jnp.where(self.colour.white, self.independent, wide)
+        white = jnp.all(self.errors.order == 0)
+        self.covariance = jnp.where(white, self.independent, correlated + stated)
+        # priors are certain of their variance
+        share = jnp.diagonal(correlated) / jnp.diagonal(self.covariance)
+        few = 2.0 / (relative * share**2) - len(self.inverse)
+        freedom = jnp.where(white, problem.count() - len(self.inverse), few)
+        self.freedom = jnp.maximum(jnp.nan_to_num(freedom), LEAST_FREEDOM)
 
     def lost_directions(self) -> np.ndarray:
         """Unit vectors in search coordinates along which the residuals do not change, shape (m,
