@@ -41,6 +41,21 @@ def calm():
     return cordax.Environment(CART, every=5)
 
 
+def test_methods_with_memory_keep_their_order():
+    """Inputs that change from step to step: `generalised_alpha` is of second order, as in a run."""
+    exact = None
+    errors = []
+    for dt, integrator in ((1e-3, "rk4"), (0.01, "generalised_alpha"), (5e-3, "generalised_alpha")):
+        every = round(0.1 / dt)
+        task = cordax.Environment(CART.replace(dt=dt, integrator=integrator), every=every)
+        pushes = jnp.array([[5.0], [-10.0], [20.0], [0.0], [7.0]])
+        run = jax.jit(lambda m, u, task=task: jax.lax.scan(lambda m, x: task.step(m, x), m, u)[0])
+        end = run(task.reset(jax.random.key(0))[0], pushes).state.q
+        exact = end if exact is None else exact
+        errors.append(float(jnp.abs(end - exact)[0]))
+    assert errors[1] / errors[2] == pytest.approx(4.0, abs=0.4)  # half the step, a quarter of it
+
+
 def test_steps_are_the_run(calm):
     """Inputs held over five steps, as in one simulation with the same inputs."""
     pushes = np.random.default_rng(0).normal(scale=5.0, size=(10, 1))

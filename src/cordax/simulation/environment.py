@@ -47,9 +47,12 @@ class Outcome(NamedTuple):
 
 
 class _Held(Controller):
-    """Inputs that stay."""
+    """Constant inputs over a step of control.
+
+    They are sampled with its period [s], so that methods with memory take account of their jumps."""
 
     u: Float[Array, " n_u"] = float_field()
+    period: float = eqx.field(static=True, kw_only=True)
 
     def __call__(self, t, state, memory):
         return self.u, memory
@@ -116,7 +119,7 @@ class Environment(eqx.Module):
     def _run(self, state: State, u) -> Run:
         given = self.experiment
         settings = {"accuracy": None, "adjoint": "scan", "save_every": self.every, "dt": self._dt}
-        how = given.integrator, given.formulation, _Held(u)
+        how = given.integrator, given.formulation, _Held(u, period=self.period)
         run = prepare(given.system, state, *how, **settings)[0]
         method = run.integrator
         require(not method.whole_runs, "integrator", type(method).__name__, "one that takes steps")
@@ -139,7 +142,7 @@ class Environment(eqx.Module):
     def step(self, moment: Moment, action) -> tuple[Moment, Outcome]:
         """One step of control with inputs `action` (n_u,). A simulation that fails stays where it
         was, and is over."""
-        u = as_float_array(action)
+        u = as_float_array(action).astype(moment.state.q.dtype)
         require_shape("action", u, (self.experiment.system.n_u,))
         run = self._run(moment.state, u)
         seen, carry = blocks(run, moment.carry, moment.count, *self._times, n_saves=1)
