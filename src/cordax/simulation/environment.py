@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
 class _Held(Controller):
     """Constant inputs over a step of control.
 
-    They are sampled with its period [s], so that methods with memory take account of their jumps."""
+    They are sampled with its period [s], so that methods with memory know when they jump."""
 
     u: Float[Array, " n_u"] = float_field()
     period: float = eqx.field(static=True, kw_only=True)
