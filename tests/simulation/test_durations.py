@@ -10,6 +10,7 @@ import pytest
 from cordax import State, simulate, simulate_batch
 from cordax.control import PID, Sinusoid
 from cordax.simulation import executor, postprocess
+from cordax.simulation._simulate import _check_times
 from cordax.systems import Oscillator
 from helpers.hung_ball import Ball
 
@@ -253,3 +254,19 @@ def test_a_batch_that_refers_to_traced_numbers():
 
     slope = float(jax.grad(end)(30.0))
     assert slope == pytest.approx(float(end(30.01) - end(29.99)) / 0.02, rel=1e-5)
+
+
+@pytest.mark.parametrize("dt, duration", [(1e-4, 100.00003), (1e-6, 2.0000004), (1e-3, 10.0005)])
+def test_the_end_is_a_whole_number_of_steps_however_many_there_are(dt, duration):
+    with pytest.raises(ValueError, match=r"^duration: got .* expected a whole number of steps"):
+        simulate(Oscillator(), dt=dt, duration=duration)
+
+
+def test_rounded_times_are_whole_numbers_of_steps():
+    """Sums, quotients and times far from zero deviate by round-off alone."""
+    for dt, end, t0 in [
+        (1e-4, 1e5, 0.0),
+        (1 / 3e3, 3e4 / 7, 3e4 / 7 - 10.0),
+        (1e-6, 2e6 + 0.1, 2e6),
+    ]:
+        _check_times(dt, 1, [(None, end)], t0)

@@ -316,10 +316,12 @@ def _check_times(dt, save_every, phases, t0) -> None:
     start = t0
     for _, end in phases:
         steps = (end - start) / dt
-        span = f"{end - start:g} s at dt = {dt:g} s"
+        span = f"{end - start:.12g} s at dt = {dt:.12g} s ({steps:.12g} steps)"
         few = f"fewer than {MOST_STEPS:.2g} steps (times that count from 1970: take off the first)"
         require(steps < MOST_STEPS, "duration", span, few)
-        whole = abs(steps - round(steps)) < 1e-6 * max(1.0, steps) and round(steps) >= 1
+        # an absolute limit, widened by the round-off of the times and of their quotient
+        rounding = 4 * np.finfo(float).eps * ((abs(start) + abs(end)) / dt + steps)
+        whole = abs(steps - round(steps)) < 1e-4 + rounding and round(steps) >= 1
         require(whole, "duration", span, "a whole number of steps")
         require(
             round(steps) % save_every == 0,
