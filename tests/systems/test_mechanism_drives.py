@@ -1,5 +1,7 @@
 """Cables wound at both ends, stick and slip under load, and drives that take speeds."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import cordax
+from cordax.control import Hermite
 from cordax.mechanics.parts.cables import ElasticCables
 from cordax.systems import mechanism as parts
 
@@ -117,3 +120,104 @@ def test_speed_drives():
     for bad, message in (({"gain": -1.0}, "gain"), ({"gain": 1.0, "most": 0.0}, "most")):
         with pytest.raises(ValueError, match=message):
             parts.JointSpeeds("rotor", **bad)
+
+
+def winch_and_load(at_last=False, on_drum=False, pulley=True, rigid=False, rest=2.4):
+    """A drum winds a cable that runs over an eyelet to a load; the drum is at either end of the
+    cable, its pulley on the ground or on the drum itself."""
+    drum = parts.Pulley(
+        "drum" if on_drum else "world", (0, 0, 0), R, axis=(0, 1, 0),
+        zero=(-1.0 if at_last else 1.0, 0, 0), clockwise=at_last,
+    )  # fmt: skip
+    way = [drum if pulley else parts.Eyelet(), parts.Eyelet("world", (1.0, 0, 0.5)),
+           parts.Eyelet("load")]  # fmt: skip
+    way = way[::-1] if at_last else way
+    bodies = [
+        parts.Body("load", parts.Prismatic("z"), at=(1.0, 0, -1.0), solids=parts.point_mass(1.0)),
+        parts.Body("drum", parts.Revolute("y"), solids=parts.cylinder(R, 0.1, mass=1.0, axis="y")),
+    ]
+    if rigid:
+        return parts.Mechanism(bodies, [parts.RigidCable(way, rest, "drum", [R])])
+    cables = parts.CableSet(
+        [way], ElasticCables([1e3]), rest, [("drum",)], [[R]], friction=0.4, slip_width=1e-6
+    )
+    return parts.Mechanism(bodies, elements=[cables])
+
+
+@eqx.filter_jit
+def pulls(machine, q, v):
+    """Tensions of the first cable, and joint forces."""
+    tension = machine.elements[0].state(machine.instant(0.0, q, v)).tension[0]
+    return tension, machine.force(0.0, q, v, jnp.zeros(0))
+
+
+@pytest.mark.parametrize("pulley", [True, False])
+def test_the_end_of_the_drum_does_not_matter(pulley):
+    """Wound in, the segment at the drum pulls by exp(mu theta) more than that at the load, and
+    turns the drum by radius times its tension, from whichever end and on whichever body."""
+    q, v = jnp.array([0.0, -0.1]), jnp.array([R, -1.0])
+    seen = []
+    for at_last in (False, True):
+        for on_drum in (False, True) if pulley else (False,):
+            tension, force = pulls(winch_and_load(at_last, on_drum, pulley), q, v)
+            tension = tension[::-1] if at_last else tension
+            assert tension[0] > 1.5 * tension[1]
+            np.testing.assert_allclose(force[1], R * tension[0], rtol=1e-12)
+            seen.append(np.append(tension, force))
+    np.testing.assert_allclose(seen, np.broadcast_to(seen[0], np.shape(seen)), rtol=1e-12)
+
+
+def test_programmed_lengths_pay_out_on_the_ground():
+    """Without a drum a cable that is shortened slides towards its end on the ground."""
+    load = parts.Body("load", parts.Prismatic("z"), at=(1.0, 0, -1.0), solids=parts.point_mass(1.0))
+    way = [parts.Eyelet(), parts.Eyelet("world", (1.0, 0, 0.5)), parts.Eyelet("load")]
+    rest = Hermite([0.0, 1.0], [[2.4], [1.4]], [[-1.0], [-1.0]])
+    for guides in (way, way[::-1]):
+        cables = parts.CableSet([guides], ElasticCables([1e3]), rest, friction=0.4)
+        machine = parts.Mechanism([load], elements=[cables])
+        tension, _ = pulls(machine, jnp.zeros(1), jnp.ones(1))
+        tension = tension if guides is way else tension[::-1]
+        assert tension[0] > 1.5 * tension[1]
+
+
+@eqx.filter_jit
+def loop_terms(machine, q):
+    return machine.constraint_terms(0.0, q, jnp.zeros_like(q))
+
+
+def test_rigid_cables_on_drums():
+    """A drum that carries its pulley pays out once; strands between drums on the ground and over
+    neighbouring pulleys have lengths."""
+    for on_drum in (False, True):
+        machine = winch_and_load(on_drum=on_drum, rigid=True)
+        terms = loop_terms(machine, jnp.zeros(2))
+        np.testing.assert_allclose(terms.jacobian, [[-1.0, -R]], atol=1e-12)
+    drum = lambda x: parts.Pulley("world", (x, 0, 1.0), R, axis=(0, 1, 0))
+    strand = parts.RigidCable([drum(0.0), drum(1.0)], 1.0, ("left", "right"), [R, R])
+    machine = parts.Mechanism([winch("left", 0.0), winch("right", 1.0)], [strand])
+    terms = loop_terms(machine, jnp.array([0.3, -0.3]))
+    np.testing.assert_allclose(terms.phi, 0.0, atol=1e-15)
+    np.testing.assert_allclose(terms.jacobian, [[-R, -R]], rtol=1e-12)
+    load = parts.Body("load", parts.Prismatic("z"), at=(1 + R, 0, 0), solids=parts.point_mass(1.0))
+    way = [parts.Eyelet("world", (-1, 0, 1 + R)), drum(0.0), drum(1.0), parts.Eyelet("load")]
+    machine = parts.Mechanism([load], [parts.RigidCable(way, 3.0 + 0.5 * np.pi * R)])
+    assert machine.valid(0.0, jnp.zeros(1), jnp.zeros(1))
+    np.testing.assert_allclose(loop_terms(machine, jnp.zeros(1)).phi, 0.0, atol=1e-12)
+
+
+def test_drums_that_contradict_their_pulleys_are_named():
+    drum = parts.Pulley("flange", (0, 0, 0), R, axis=(0, 1, 0))
+    end = parts.Eyelet("world", (1.0, 0, 0))
+    flange = parts.Body("flange", parent="left")
+    slider = parts.Body("left", parts.Prismatic("y"), solids=parts.point_mass(1.0))
+    on = lambda body, **options: dataclasses.replace(drum, body=body, **options)
+    for bodies, guides, message in (
+        ([winch("left", 0.0), flange], [drum, end], "'flange', which is fixed to the drum 'left'"),
+        ([winch("left", 0.0)], [on("left", clockwise=True), end], "radius of 'left': got 0.1, exp"),
+        ([slider], [on("left"), end], "joint of 'left': got Prismatic, expected a Revolute"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parts.Mechanism(bodies, [parts.RigidCable(guides, 1.0, "left", [R])])
+        cables = parts.CableSet([guides], ElasticCables([1e3]), 1.0, [("left",)], R)
+        with pytest.raises(ValueError, match=message):
+            parts.Mechanism(bodies, elements=[cables])

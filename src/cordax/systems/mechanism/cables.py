@@ -1,9 +1,10 @@
 """Cables as parts of a mechanism: elastic ones exert forces, rigid ones are constraints.
 
-A cable is as long as what its drive gives it: a `rest` length, constant or programmed in time, and
-what drums have paid out, `radius` times a joint coordinate for each of its `windings`."""
+The unstretched length of a cable is its `rest` length, constant or programmed in time, plus the
+length that drums have paid out: `radius` times a joint coordinate for each of its `windings`."""
 
 import dataclasses
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from ..._jax.constant_gather import take
 from ..._jax.materialise import materialise
 from ...mechanics.parts.cables import ElasticCables
 from ...mechanics.reference_motion import Reference, as_reference
+from . import drums
 from .elements import Effort, Element, Instant, as_names, spread
 from .loops import NAMELESS, Loop, by_twists, rates, with_ground
 from .routes import Guide, Route
@@ -30,10 +32,10 @@ FAR_OFF = 0.25 * np.pi
 
 
 class RigidCable(Loop):
-    """An inextensible cable over `guides`: its length on the way is what its drive gives it,
-    `rest` [m] (a number or a `Reference`) plus `radius` (w,) [m] times the coordinates of
-    `windings`, drums that pay out with positive angles. The multiplier is its tension [N], negative
-    where it would have to push. Its segments share it: for capstan friction use a `CableSet`."""
+    """An inextensible cable over `guides` of the length `rest` [m] (a number or a `Reference`) plus
+    `radius` (w,) [m] times the coordinates of `windings`, drums that pay out with positive angles.
+    The multiplier is its tension [N], negative where it would have to push. Its segments share it:
+    for capstan friction use a `CableSet`."""
 
     guides: tuple[Guide, ...] = eqx.field(converter=tuple)
     rest: Reference = eqx.field(converter=as_reference)
@@ -66,10 +68,18 @@ class RigidCable(Loop):
 
     def nameless(self):
         guides = tuple(dataclasses.replace(g, body=NAMELESS) for g in self.guides)
-        return dataclasses.replace(self, guides=guides, windings=(NAMELESS,) * len(self.windings))
+        windings = (f"drum {NAMELESS}",) * len(self.windings)
+        return dataclasses.replace(self, guides=guides, windings=windings, radius=self.paid_out)
+
+    @property
+    def paid_out(self) -> Float[Array, " w"]:
+        """Length per radian [m] that does not follow from the route."""
+        ends = drums.pulley_ends(self.guides)
+        by_route = drums.turned_by_carrier(self.bodies, self.windings, ends)
+        return jnp.where(by_route, 0.0, self.radius)
 
     def residual(self, t, frames, y):
-        given = self.rest.position(t) + jnp.sum(self.radius * y)
+        given = self.rest.position(t) + jnp.sum(self.paid_out * y)
         R, p = (jnp.stack(x) for x in zip(*frames, strict=True))
         return (jnp.sum(Route(self.guides).at(R, p).parts) - given)[None]
 
@@ -119,8 +129,8 @@ class CableSet(Element):
     - `law`: `ElasticCables` (tension by stretch and its rate) or `StrainLaw` (by strain of the
       free part);
     - `rest` (n,) [m] or a `Reference` of it, `windings` (names of drum coordinates, one tuple per
-      cable: that of the drum at the first end, and where both ends wind that at the last) and
-      `radius` (n, w) [m]: as for `RigidCable`;
+      cable; where both ends wind: first the drum at the first end) and `radius` (n, w) [m]: as for
+      `RigidCable`. A single drum may be at either end (`drums.locate`);
     - `friction` mu, one for all guides or (n, k - 1): by capstan friction the tension grows along
       the cable by `exp(mu theta tanh(s/slip_width))` at a guide it slides over with speed s [m/s]
       towards its last end, by theta the angle it turns there. Slower than `slip_width` it sticks:
@@ -185,21 +195,36 @@ class CableSet(Element):
         for names in self.windings:
             tree.scalars(names, f"{self.name}: windings")
 
-    def _indices(self, tree: Tree):
-        bodies = np.array([[tree.body(b) for b in names] for names in self.bodies])
-        q, v = zip(*(tree.scalars(w, "windings") for w in self.windings), strict=True)
-        return bodies, np.stack(q), np.stack(v)
+    def carriers(self, tree: Tree) -> np.ndarray:
+        """Indices (n, k + 1) of the bodies that carry the guides."""
+        return np.array([[tree.body(b) for b in names] for names in self.bodies])
+
+    @property
+    def ends(self) -> tuple[bool, bool]:
+        """Whether pulleys are at the first and the last end."""
+        return drums.pulley_ends(self.routes.guides)
+
+    def drums(self, tree: Tree) -> drums.Drums:
+        """Where drums and a programmed `rest` length pay out."""
+        return drums.locate(tree, self.bodies, self.windings, self.ends)
+
+    @property
+    def paid_out(self) -> Float[Array, "n w"]:
+        """Length per radian [m] that does not follow from the routes."""
+        both = zip(self.bodies, self.windings, strict=True)
+        by_route = [drums.turned_by_carrier(*names, self.ends) for names in both]
+        return jnp.where(np.stack(by_route), 0.0, self.radius)
 
     def lengths(self, at: Instant) -> Float[Array, " n"]:
         """Of the ways, from end to end [m]."""
-        bodies, _, _ = self._indices(at.tree)
+        bodies = self.carriers(at.tree)
         R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
         whole = lambda route, R, p: jnp.sum(route.at(R, p).parts)
         return jax.vmap(whole)(self.routes, take(R, bodies), take(p, bodies))
 
     def state(self, at: Instant) -> CableSetState:
         """Lengths and tensions."""
-        bodies, q_rows, v_rows = self._indices(at.tree)
+        bodies, drums = self.carriers(at.tree), self.drums(at.tree)
         poses, dtype = at.motions.poses, at.q.dtype
         R, p = with_ground(poses.R, poses.p)
         V = jnp.concatenate([at.motions.V, jnp.zeros((1, 6), dtype)])
@@ -213,8 +238,9 @@ class CableSet(Element):
         k = len(self.routes.guides) - 1
         parts, straight, wrap = values[:, :k], values[:, k : 2 * k], values[:, 2 * k :]
         rest, rest_rate = jax.jvp(self.rest.position, (t,), (one,))
-        given = rest + jnp.sum(self.radius * take(at.q, q_rows), axis=1)
-        given_rate = rest_rate + jnp.sum(self.radius * take(at.v, v_rows), axis=1)
+        given = rest + jnp.sum(self.paid_out * take(at.q, drums.q), axis=1)
+        drum_rate = self.paid_out * take(at.v, drums.v)
+        given_rate = rest_rate + jnp.sum(drum_rate, axis=1)
         stretch = jnp.sum(parts, axis=1) - given
         stretch_rate = jnp.sum(speeds[:, :k], axis=1) - given_rate
         free, free_rate = jnp.sum(straight, axis=1), jnp.sum(speeds[:, k : 2 * k], axis=1)
@@ -227,10 +253,11 @@ class CableSet(Element):
         if not self.slides:
             tension = jnp.broadcast_to(mean[:, None], (mean.shape[0], k))
         else:
-            # cable that passes a guide: what the drive at the first end gives and the stretch so
-            # far, as if it were even, less what the parts before the guide take
+            # speed of the cable over a guide: paid out at the first end, plus the stretch so far
+            # as if strain were uniform, less the growth of the parts before the guide
             even = jnp.cumsum(straight[:, : k - 1], axis=1) / free[:, None]
-            first = rest_rate + jnp.sum(self.radius[:, :1] * take(at.v, v_rows[:, :1]), axis=1)
+            first = jnp.where(drums.rest_last, 0.0, rest_rate)
+            first = first + jnp.sum(jnp.where(drums.last, 0.0, drum_rate), axis=1)
             given_so_far = first[:, None] + even * stretch_rate[:, None]
             passing = given_so_far - jnp.cumsum(speeds[:, : k - 1], axis=1)
             share = jnp.tanh(passing / self.slip_width)
@@ -241,7 +268,7 @@ class CableSet(Element):
         return CableSetState(stretch, stretch_rate, free, tension, own, own_rate)
 
     def effort(self, at, u):
-        bodies, _, v_rows = self._indices(at.tree)
+        bodies, drums = self.carriers(at.tree), self.drums(at.tree)
         tension = materialise(self.state(at).tension)
         R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
         # each segment pulls along itself on both of its ends
@@ -252,11 +279,11 @@ class CableSet(Element):
         onto = jnp.asarray(np.eye(n + 1)[bodies.reshape(-1)][:, :n], at.q.dtype)
         wrenches = jnp.sum(onto[:, :, None] * pull.reshape(-1, 6)[:, None, :], axis=0)
         joint = None
-        if v_rows.shape[1]:
-            # a drum feels the segment next to it: the first one, a second drum the last
-            ends = np.array([0] + [tension.shape[1] - 1] * (v_rows.shape[1] - 1))
-            torque = (take(tension, ends, axis=1) * self.radius).reshape(-1)
-            joint = spread(v_rows.reshape(-1), at.tree.n_v, torque)
+        if drums.v.size:
+            # the segment next to a drum turns it
+            pulling = jnp.where(drums.last, tension[:, -1:], tension[:, :1])
+            torque = (pulling * self.paid_out).reshape(-1)
+            joint = spread(drums.v.reshape(-1), at.tree.n_v, torque)
         return Effort(joint, wrenches)
 
     def strains(self, at: Instant):
@@ -293,6 +320,20 @@ def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
     radius = jnp.asarray(radius, float)
     require_shape("radius", radius, (), (n, drums), *([(n,)] if drums == 1 else []))
     return jnp.broadcast_to(radius.reshape(n, -1) if radius.ndim else radius, (n, drums))
+
+
+def wound_cables(loops: Sequence[Loop], elements: Sequence[Element]):
+    """Guides, windings and radii (w,) of each cable that is wound on a pulley."""
+    for loop in loops:
+        if isinstance(loop, RigidCable) and loop.windings and any(drums.pulley_ends(loop.guides)):
+            yield loop.guides, loop.windings, loop.radius
+    for element in elements:
+        if isinstance(element, CableSet) and element.radius.size and any(element.ends):
+            for i, names in enumerate(element.bodies):
+                guides = jax.tree.map(operator.itemgetter(i), element.routes.guides)
+                named = zip(guides, names, strict=True)
+                guides = tuple(dataclasses.replace(g, body=name) for g, name in named)
+                yield guides, element.windings[i], element.radius[i]
 
 
 def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTerms:
@@ -349,7 +390,7 @@ def reaches(
     ]
     for element in elements:
         if isinstance(element, CableSet):
-            routed.append((element.bodies, element._indices(tree)[0], element.routes))
+            routed.append((element.bodies, element.carriers(tree), element.routes))
     both = jax.vmap(lambda route, R, p: (route.reach(R, p), route.arcs(R, p)))
     return [
         Reach(names, *both(routes, take(R, index), take(p, index)))

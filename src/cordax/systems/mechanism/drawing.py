@@ -9,6 +9,7 @@ from ...mechanics.parts.pulley_drawing import joined, wheels
 from ...mechanics.scene import Bodies, Scene
 from .body import Body
 from .cables import CableSet, RigidCable
+from .drums import Drums, locate, pulley_ends
 from .elements import Element, Instant
 from .kinematics import cross
 from .loops import Loop, SphericalLoop, frames, with_ground
@@ -36,10 +37,10 @@ def scene(
         up = tree.parent[index]
         radius = jnp.stack([bodies[i].joint.radius for i in index])  # pyright: ignore
         turning.append(wheels(p[up], R[up, :, 0], R[up, :, 1], jnp.zeros(len(up)), radius))
-    for routes, carriers, paid_out, along in _routed(at, loops, elements):
+    for routes, carriers, paid_out in _routed(at, loops, elements):
         of_one = lambda route, R, p: route.line(R, p)
         ways.append(jax.vmap(of_one)(routes, R[carriers], p[carriers]))
-        drawn = jax.vmap(_wheels)(routes, R[carriers], p[carriers], paid_out, along)
+        drawn = jax.vmap(_wheels)(routes, R[carriers], p[carriers], paid_out)
         turning += [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), w) for w in drawn]
     if ways:
         # of one length, where kinds of ways differ: the last point again
@@ -94,42 +95,29 @@ def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
 
 def _routed(at: Instant, loops, elements):
     """Cables over guides, of one kind each time: routes, indices of the bodies that carry the
-    guides (n, g), and what drums at the first and the last end have paid out (n, 2) [m]; whether
-    these drums turn with their carrier (n, 2)."""
+    guides (n, g), and lengths that drums at the first and the last end have paid out (n, 2) [m],
+    without drums that turn with their carrier."""
     for element in elements:
         if isinstance(element, CableSet):
-            carriers, q_rows, _ = element._indices(at.tree)
-            paid_out = element.radius * at.q[q_rows]
-            yield _ends(at.tree, element.routes, carriers, paid_out, element.windings)
+            paid_out = _at_ends(element.drums(at.tree), element.paid_out, at.q)
+            yield element.routes, element.carriers(at.tree), paid_out
     for loop in loops:
         if isinstance(loop, RigidCable):
             carriers = np.array([[at.tree.body(name) for name in loop.bodies]])
-            q_rows, _ = at.tree.scalars(loop.windings, "windings")
-            paid_out = (loop.radius * at.q[q_rows])[None]
+            found = locate(at.tree, (loop.bodies,), (loop.windings,), pulley_ends(loop.guides))
             route = jax.tree.map(lambda x: x[None], Route(loop.guides))
-            yield _ends(at.tree, route, carriers, paid_out, (loop.windings,))
+            yield route, carriers, _at_ends(found, loop.paid_out[None], at.q)
 
 
-def _ends(tree: Tree, routes, carriers, paid_out, windings):
-    n, w = paid_out.shape
-    both = jnp.concatenate([paid_out[:, :2], jnp.zeros((n, 2 - min(w, 2)), paid_out.dtype)], axis=1)
-    own = [
-        [i < len(names) and names[i] in _joint_names(tree, carriers[k, -i]) for i in (0, 1)]
-        for k, names in enumerate(windings)
-    ]
-    return routes, carriers, both, jnp.asarray(own)
+def _at_ends(drums: Drums, paid_out, q) -> Float[Array, "n 2"]:
+    length = paid_out * q[drums.q]
+    both = [jnp.sum(jnp.where(drums.last == last, length, 0.0), axis=1) for last in (0, 1)]
+    return jnp.stack(both, axis=1)
 
 
-def _joint_names(tree: Tree, body: int) -> tuple[str, ...]:
-    """Coordinates of the joint that carries a body; none of the ground."""
-    if body >= tree.n_bodies:
-        return ()
-    return tuple(tree.coordinate_names[tree.q_start[body] : tree.q_start[body + 1]])
-
-
-def _wheels(route: Route, R, p, paid_out, with_carrier) -> list[Bodies]:
+def _wheels(route: Route, R, p, paid_out) -> list[Bodies]:
     """Of the pulleys of one cable: an inner one turns as the cable runs over it without slipping, a
-    drum as it pays out, unless it is fixed to a carrier that turns (2,)."""
+    drum as it pays out (2,) [m]."""
     state, last, found = route.at(R, p), len(route.guides) - 1, []
     for i, (guide, frame) in enumerate(zip(route.guides, frames(R, p), strict=True)):
         if not isinstance(guide, Pulley):
@@ -138,7 +126,7 @@ def _wheels(route: Route, R, p, paid_out, with_carrier) -> list[Bodies]:
             run = paid_out[0] - jnp.sum(state.parts[:i])
         else:
             end = 0 if i == 0 else 1
-            run = jnp.where(with_carrier[end], 0.0, paid_out[end]) * (1 if i == 0 else -1)
+            run = paid_out[end] * (1 if i == 0 else -1)
         sign = -1.0 if guide.clockwise else 1.0
         x = frame.direction(guide.zero)
         y = frame.direction(cross(guide.axis, guide.zero))

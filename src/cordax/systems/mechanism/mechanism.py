@@ -19,11 +19,11 @@ from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
 from ...mechanics.state import State
 from ...mechanics.system import System
-from . import drawing, dynamics, kinematics, validity
+from . import drawing, drums, dynamics, kinematics, validity
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
-from .cables import CableSet, strain_terms
+from .cables import CableSet, strain_terms, wound_cables
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop
@@ -71,6 +71,8 @@ class Mechanism(System):
             tree.scalars(loop.joints, "loop: joints")
         for element in self.elements:
             element.check(tree)
+        for guides, windings, radius in wound_cables(self.loops, self.elements):
+            drums.check(self.bodies, tree, guides, windings, radius)
 
     # --- names
     @property

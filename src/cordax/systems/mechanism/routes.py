@@ -71,8 +71,8 @@ class Pulley(Guide):
     beyond the arc it lies on, which is at most three quarters of a turn (beyond that give one turn
     more). Where the cable would leave the pulley the arc becomes negative, as if a groove held the
     cable: the run warns of `cable_off_pulley`, and ends at an eighth of a turn. At an end of a
-    cable it is a drum: the arc is counted from the direction `zero` (3,), perpendicular to the
-    axis, in which a cable leaves it at no arc."""
+    cable it is a drum: its arc is zero where the cable, followed from its first to its last end,
+    runs in the direction `zero` (3,), perpendicular to the axis."""
 
     body: str = eqx.field(static=True)
     at: Float[Array, " 3"] = float_field()
@@ -328,7 +328,8 @@ class _Ways(NamedTuple):
 
 def _check_common_plane(a: Pulley, b: Pulley) -> None:
     known = [known_values(g.axis) for g in (a, b)]
-    if a.body == b.body and all(k is not None for k in known):
+    # of one cable: of several, stacked, each has been checked
+    if a.body == b.body and all(k is not None and k.shape == (3,) for k in known):
         parallel = abs(abs(float(known[0] @ known[1])) - 1.0) < 1e-6  # pyright: ignore
         expected = "pulleys in one plane next to each other, or an eyelet between them"
         require(parallel, "guides", "two pulleys with axes that cross", expected)

@@ -122,6 +122,8 @@ class Tree:
 def picked(x, index):
     """Rows of `x` (N, ...) at `index` (k,); zero where that is N, the ground."""
     n = x.shape[0]
+    if n == 0:
+        return jnp.zeros((len(index), *x.shape[1:]), x.dtype)
     found = take(x, np.minimum(index, n - 1))
     if np.all(index < n):
         return found

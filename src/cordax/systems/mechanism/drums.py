@@ -1,0 +1,126 @@
+"""Drums at the ends of cables: which end each one winds, and whether the route counts its arc.
+
+`windings` of a cable name coordinates of drums. A drum whose `Pulley` is on the carrier pays out
+`radius` times its coordinate. A drum whose `Pulley` turns with the drum's own body pays out by the
+arc of the route, so its coordinate must not count a second time."""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._base.checks import known_values, require
+from .body import Body
+from .joints import Fixed, Revolute
+from .routes import Guide, Pulley
+from .tree import Tree
+
+
+class Drums(NamedTuple):
+    """Of n cables with w drums each: rows of their coordinates in `q` and `v` (n, w), whether each
+    is at the last end of its cable, `last` (n, w), and whether `rest` is paid out there (n,)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    last: np.ndarray
+    rest_last: np.ndarray
+
+
+@functools.cache
+def locate(
+    tree: Tree,
+    bodies: tuple[tuple[str, ...], ...],
+    windings: tuple[tuple[str, ...], ...],
+    pulleys: tuple[bool, bool],
+) -> Drums:
+    """Of cables over guides on `bodies`, `pulleys`: whether the first and the last is a pulley.
+
+    Two drums are at the first and at the last end. A single one, and a programmed `rest` length
+    without drums (as if its drum were on the ground), is at the end whose carrier is the drum or
+    nearest to it towards the root of the tree; in doubt where a pulley is, then at the first."""
+    q, v = zip(*(tree.scalars(names, "windings") for names in windings), strict=True)
+    last, rest_last = [], []
+    for names, rows in zip(bodies, v, strict=True):
+        ends = names[0], names[-1]
+        drums = [tree.owner[row] for row in rows]
+        if len(drums) > 1:
+            last.append(np.arange(len(drums)) > 0)
+        else:
+            last.append(np.array([_at_last(tree, ends, drum, pulleys) for drum in drums], bool))
+        at = last[-1][0] if drums else _at_last(tree, ends, tree.n_bodies, pulleys)
+        rest_last.append(at)
+    return Drums(np.stack(q), np.stack(v), np.stack(last), np.array(rest_last, bool))
+
+
+def _at_last(tree: Tree, ends: tuple[str, str], drum: int, pulleys: tuple[bool, bool]) -> bool:
+    """Whether the last of two ends on bodies `ends` is the one that a drum winds."""
+    path = [drum]
+    while path[-1] < tree.n_bodies:
+        path.append(int(tree.parent[path[-1]]))
+    carriers = [tree.body(name) for name in ends]
+    distance = [path.index(i) if i in path else len(path) for i in carriers]
+    return (distance[1], not pulleys[1]) < (distance[0], not pulleys[0])
+
+
+def pulley_ends(guides: Sequence[Guide]) -> tuple[bool, bool]:
+    """Whether the first and the last guide is a `Pulley`."""
+    return isinstance(guides[0], Pulley), isinstance(guides[-1], Pulley)
+
+
+def turned_by_carrier(bodies, windings, pulleys: tuple[bool, bool]) -> np.ndarray:
+    """Which drums (w,) of a cable over guides on `bodies` have their `Pulley` on the body that they
+    name: the route counts the length that these pay out."""
+    ends = zip((bodies[0], bodies[-1]), pulleys, strict=True)
+    carriers = {name for name, is_pulley in ends if is_pulley}
+    return np.array([name in carriers for name in windings], bool)
+
+
+def check(bodies: tuple[Body, ...], tree: Tree, guides: Sequence[Guide], windings, radius):
+    """Raise where the drums of one cable, `windings` with `radius` (w,) [m], and the pulleys at its
+    ends contradict each other."""
+    ends, names = (guides[0], guides[-1]), tuple(g.body for g in guides)
+    drums = locate(tree, (names,), (windings,), pulley_ends(guides))
+    radius = known_values(radius)
+    for j, name in enumerate(windings):
+        owner = int(tree.owner[drums.v[0, j]])
+        for at_last, guide in enumerate(ends):
+            if not isinstance(guide, Pulley):
+                continue
+            if guide.body != name:
+                where = f"a Pulley on {guide.body!r}, which is fixed to the drum {name!r}"
+                expected = f"one on {name!r} itself, or on the body that carries {name!r}"
+                apart = not _fixed_to(tree, tree.body(guide.body), owner)
+                require(apart, "windings", where, expected)
+                continue
+            joint = bodies[owner].joint
+            expected = "a Revolute joint, as this body carries the Pulley of a drum"
+            turns = isinstance(joint, Revolute)
+            require(turns, f"joint of {name!r}", type(joint).__name__, expected)
+            expected = "first the drum at the first end, then that at the last"
+            require(bool(drums.last[0, j]) == bool(at_last), "windings", windings, expected)
+            paid_out = _pays_out(joint, guide, bool(at_last))  # pyright: ignore
+            if radius is not None and paid_out is not None:
+                fits = abs(radius[j] - paid_out) <= 1e-6 * abs(paid_out)
+                expected = f"{paid_out:.6g}, which its Pulley pays out per radian"
+                require(bool(fits), f"radius of {name!r}", radius[j], expected)
+
+
+def _pays_out(joint: Revolute, drum: Pulley, at_last: bool) -> float | None:
+    """Length [m] that a drum on its own body pays out per radian; None where numbers are traced or
+    the axes are not parallel."""
+    numbers = [known_values(x) for x in (joint.axis, drum.axis, drum.radius)]
+    if any(x is None for x in numbers):
+        return None
+    along = float(numbers[0] @ numbers[1])  # pyright: ignore
+    if abs(abs(along) - 1.0) > 1e-5:
+        return None
+    sign = np.sign(along) * (-1.0 if drum.clockwise else 1.0) * (-1.0 if at_last else 1.0)
+    return float(sign * numbers[2])  # pyright: ignore
+
+
+def _fixed_to(tree: Tree, body: int, drum: int) -> bool:
+    """Whether a body is the drum, or hangs on it by fixed joints alone."""
+    while body < tree.n_bodies and body != drum and issubclass(tree.kinds[body], Fixed):
+        body = int(tree.parent[body])
+    return body == drum
