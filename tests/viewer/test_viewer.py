@@ -1,5 +1,6 @@
 """Runs in a real browser, without a network: played, scrubbed and changed by the mouse."""
 
+import itertools
 import re
 import signal
 import subprocess
@@ -20,8 +21,22 @@ from helpers.browser import BROWSER, opened
 viser = pytest.importorskip("viser", reason="needs the `view` extra")
 from cordax.viewer import view  # noqa: E402
 from cordax.viewer.sliders import sliders  # noqa: E402
+from cordax.viewer.stage import camera_distance  # noqa: E402
 
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no chromium on this machine")
+
+
+@pytest.mark.parametrize("size", [(0.02, 0.02, 1.0), (3.0, 0.1, 0.1), (2.0, 2.0, 2.0)])
+def test_first_camera_fits_the_machine(size):
+    """All corners of the box are inside a view of 40 degrees, and one is near its edge."""
+    towards = np.array([0.47, -0.88, 0.45]) / np.linalg.norm([0.47, -0.88, 0.45])
+    position = camera_distance(np.array(size), towards) * towards
+    corners = 0.5 * np.array(size) * np.array(list(itertools.product([-1, 1], repeat=3)))
+    right = np.array([0.88, 0.47, 0.0]) / np.hypot(0.88, 0.47)
+    depth = (position - corners) @ towards
+    offset = np.abs(np.stack([corners @ right, corners @ np.cross(towards, right)]))
+    share = (offset / depth / np.tan(np.radians(20.0))).max()
+    assert 0.85 < share < 1.0
 
 
 class Swing(Pendulum):

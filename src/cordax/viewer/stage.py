@@ -28,6 +28,23 @@ _PIECES = 24
 _TRACE = 400
 
 
+#: vertical angle of view of the first camera [rad]
+FIELD_OF_VIEW = np.radians(40.0)
+
+
+def camera_distance(size: np.ndarray, direction: np.ndarray) -> float:
+    """Distance [m] from the centre of a box at which all of it is visible, with a margin of 10 %,
+    in a square window (wider windows have side panels). `size`: edges of the box, shape (3,) [m];
+    `direction`: unit vector from the box to the camera, shape (3,)."""
+    corners = 0.5 * size * np.array(np.meshgrid(*[[-1, 1]] * 3)).reshape(3, -1).T
+    right = np.cross([0.0, 0.0, 1.0], direction)
+    right /= np.linalg.norm(right)
+    above = np.cross(direction, right)
+    offset = np.maximum(np.abs(corners @ right), np.abs(corners @ above))
+    distance = 1.1 * offset / np.tan(0.5 * FIELD_OF_VIEW) + corners @ direction
+    return max(float(np.max(distance)), 1e-3)
+
+
 class Stage:
     """Shows instants of a `Played` run on a viser server. Machines in a plane stand upright in
     it: their second axis is drawn as z."""
@@ -95,9 +112,9 @@ class Stage:
         camera = self.server.initial_camera
         camera.up = (0.0, 0.0, 1.0)
         camera.look_at = tuple(middle)
-        camera.fov = np.radians(40.0)
-        distance = 1.35 * self.size
-        camera.position = tuple(middle + distance * towards / np.linalg.norm(towards))
+        camera.fov = FIELD_OF_VIEW
+        towards /= np.linalg.norm(towards)
+        camera.position = tuple(middle + camera_distance(high - low, towards) * towards)
 
     def _add_lines(self, kind: str):
         style = LINES.get(kind, OTHER_LINE)
