@@ -70,7 +70,7 @@ def test_the_start_is_the_origin_of_every_kind_of_coordinate():
         (["springs.stiffness[3]"], r"\[3\].*an index into \(3,\)"),
         (["tendon.stiffness[0]"], r"an index into \(\)"),
         (["tendon..stiffness"], "a dotted path"),
-        (["control.K_p"], "nothing: NoneType has no named numbers"),
+        (["control.K_p"], "a module with parameters; NoneType has none"),
         (["tendon.stiffness", "tendon.stiffness"], "each name once"),
         ("tendon.stiffness", "a list of names"),
         ([], "a list of names"),

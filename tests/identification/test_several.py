@@ -137,7 +137,7 @@ def test_knowledge_from_before_counts_as_a_measurement():
     share = variance / (variance + 0.05**2)
     expected = plain["stiffness"] + share * (50.5 - plain["stiffness"])
     assert np.isclose(moved["stiffness"], expected, rtol=1e-4)
-    with pytest.raises(ValueError, match=r"noise.*without it nobody knows what priors weigh"):
+    with pytest.raises(ValueError, match=r"noise.*priors are weighted against the data"):
         identify(start, recording, [known], check_step=False)
 
 

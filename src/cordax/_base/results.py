@@ -78,8 +78,8 @@ class RESULTS(eqx.Enumeration):
     )
     invalid_numbers = (
         "A number of the machine, its controller or the method is not allowed: negative where it "
-        "must be positive, or not finite. Make the machine outside of jit and vmap, or simulate "
-        "it alone, to be told which."
+        "must be positive, or not finite. Construct the machine outside of jit and vmap to see "
+        "which parameter."
     )
     qp_infeasible = (
         "No cable tensions within the bounds produce the wanted force. Relax the tension bounds "
@@ -89,7 +89,7 @@ class RESULTS(eqx.Enumeration):
         "Diffrax reached the largest number of steps allowed. Try a larger max_steps, or a solver "
         "that suits the machine."
     )
-    max_steps_rejected = "Diffrax refused more steps than it may. Try larger tolerances."
+    max_steps_rejected = "Diffrax rejected too many steps. Try larger tolerances."
     dt_min_reached = (
         "Diffrax reached its smallest step. Try larger tolerances, or a solver that suits the "
         "machine."

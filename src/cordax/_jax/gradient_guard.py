@@ -1,4 +1,4 @@
-"""`shield`: what failed sends no derivatives back.
+"""`shield`: keep NaNs of failed steps out of reverse-mode gradients.
 
 `jnp.where(ok, new, old)` selects values and tangents, but reverse mode still goes through the
 branch that was not selected, and there `0 * inf` is NaN. The usual cure, to replace the inputs of

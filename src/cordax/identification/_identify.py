@@ -167,7 +167,7 @@ def problem_of(
         noise is not None or not any(found.priors),
         "noise",
         noise,
-        "the standard deviation of the recorded values: without it nobody knows what priors weigh",
+        "the standard deviation of the recorded values: priors are weighted against the data by it",
     )
     forward = lm or found.size <= FORWARD_LIMIT
     whole = any(e.integrator is not None and e.integrator.whole_runs for e in experiments)

@@ -1,4 +1,4 @@
-"""What would tell apart what a recording does not."""
+"""Suggest measurements that would separate unidentifiable parameters."""
 
 import equinox as eqx
 import jax

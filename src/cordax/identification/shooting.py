@@ -231,8 +231,10 @@ def _pieces(trial: Trial, run, segments: int) -> Pieces:
 def _check(trial: Trial) -> None:
     e = trial.experiment
     plain = e.system.n_constraints == 0 and not e.switches
-    what = f"{type(e.system).__name__} with constraints or switches"
-    require(plain, "segments", what, "1 for this machine: its states at cuts are not free")
+    if not plain:
+        raise ValueError(
+            "segments > 1 is not supported for constrained machines or experiments with switches"
+        )
     whole = e.integrator is not None and e.integrator.whole_runs
     require(not whole, "segments", type(e.integrator).__name__, "1 with this integrator")
     inputs = e.inputs

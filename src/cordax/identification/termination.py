@@ -44,4 +44,6 @@ def report(problem, residuals, y) -> None:
     """Print a line while the search runs."""
     size = jnp.sqrt(jnp.mean(residuals**2))
     values = problem.parameters.values(y[: problem.parameters.size])
-    jax.debug.print("residuals {size:.6g} of the noise at {values}", size=size, values=values)
+    jax.debug.print(
+        "RMS residual {size:.6g} x noise, parameters {values}", size=size, values=values
+    )

@@ -265,7 +265,9 @@ def _holding_tension(table: Table, robot: CableRobot):
         (mean is None) == (n <= 6),
         table.where("mean_tension"),
         "nothing" if mean is None else mean,
-        "a tension [N] to hold with" if n > 6 else "nothing: six cables or fewer leave no choice",
+        "a tension [N] to hold with"
+        if n > 6
+        else "no value: not allowed with six or fewer cables (tensions are determined)",
     )
     if mean is None:
         return robot.static_tensions()

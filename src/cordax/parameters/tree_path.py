@@ -128,8 +128,8 @@ def _steps(path: str) -> tuple[str | tuple[int, ...], ...]:
 
 def _choices(node) -> str:
     """The fields of a module, for an error message."""
-    if node is None or not isinstance(node, eqx.Module):
-        return f"nothing: {type(node).__name__} has no named numbers"
+    if not isinstance(node, eqx.Module):
+        return f"a module with parameters; {type(node).__name__} has none"
     names = [
         name
         for name, value in vars(node).items()

@@ -246,8 +246,11 @@ def _refused_unless(fit, status, time):
 
 
 def _refuse(given: dict) -> None:
-    expected = "nothing beside an Experiment, which has it: change that with replace(...)"
-    require(not given, ", ".join(given), "a value", expected)
+    if given:
+        names, values = ", ".join(given), ", ".join(f"{name}=..." for name in given)
+        raise ValueError(
+            f"{names} cannot be given together with an Experiment; use experiment.replace({values})"
+        )
 
 
 def _phase_start(phase, state: State) -> tuple[Any, Any]:
@@ -317,7 +320,7 @@ def _check_times(dt, save_every, phases, t0) -> None:
     for _, end in phases:
         steps = (end - start) / dt
         span = f"{end - start:.12g} s at dt = {dt:.12g} s ({steps:.12g} steps)"
-        few = f"fewer than {MOST_STEPS:.2g} steps (times that count from 1970: take off the first)"
+        few = f"fewer than {MOST_STEPS:.2g} steps (if t0 is a Unix timestamp, subtract it)"
         require(steps < MOST_STEPS, "duration", span, few)
         # an absolute limit, widened by the round-off of the times and of their quotient
         rounding = 4 * np.finfo(float).eps * ((abs(start) + abs(end)) / dt + steps)

@@ -146,7 +146,7 @@ def _counted(build, piece, options, chunk: int, mesh):
     """The same for any duration, in pieces of a fixed size, as `simulate` does; None where members
     have phases or a method with a time loop of its own."""
     options = dict(options)
-    options.pop("adjoint", None)  # of what is known nobody asks for derivatives
+    options.pop("adjoint", None)  # inputs are concrete, so no derivatives are needed
     duration = options.pop("duration", None)
     static, arrays = split(_frozen(options))
     times = _single(build, static, arrays, piece)

@@ -1,4 +1,4 @@
-"""A phase of a run, compiled: in pieces of a fixed size, so that its duration is data."""
+"""Run one phase in fixed-size compiled chunks, so that a new duration does not recompile."""
 
 import dataclasses
 import functools

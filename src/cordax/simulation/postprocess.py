@@ -16,7 +16,7 @@ from ..mechanics.constraints import rank_margin
 from .adjoints import each
 from .trajectory import Trajectory
 
-#: largest |Phi| of a run that counts as one
+#: runs with a larger |Phi| fail with constraint_drift
 MAX_DRIFT = 1e-3
 #: smallest pivot of the scaled Phi_q M^-1 Phi_q^T below which rows count as redundant
 REDUNDANT = 1e-11

@@ -157,7 +157,7 @@ class Trajectory(eqx.Module):
         members = tuple(f"member_{i}" for i in range(t.ndim - 1))
         members = ("member",) if len(members) == 1 else members
         same = bool(np.all(t == t.reshape(-1, t.shape[-1])[0]))
-        require(same, "to_xarray", "members with other instants", "a batch with the same instants")
+        require(same, "to_xarray", "batch members with different time grids", "equal time grids")
         along = (*members, "time")
         data: dict = {
             "q": ((*along, "coordinate"), np.asarray(self.q)),

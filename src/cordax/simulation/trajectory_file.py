@@ -113,7 +113,7 @@ def _arrays(path) -> dict[str, np.ndarray]:
 
 def _check_about(about) -> None:
     if not isinstance(about, dict) or "format" not in about:
-        raise ValueError("a file of something else")
+        raise ValueError("a file that is not a cordax trajectory")
     if about["format"] not in FORMATS:
         raise ValueError(f"format {about['format']!r} of another version of cordax")
 
