@@ -90,7 +90,9 @@ def test_bad_settings_are_named(experiment, changes, message):
 
 
 def test_settings_are_given_once(experiment):
-    with pytest.raises(ValueError, match=r"^dt cannot be given together with an Experiment.*replace\(dt=\.\.\.\)"):
+    with pytest.raises(
+        ValueError, match=r"^dt cannot be given together with an Experiment.*replace\(dt=\.\.\.\)"
+    ):
         simulate(experiment, dt=0.01)
     with pytest.raises(ValueError, match="the simulated time"):
         simulate(experiment.replace(duration=None))
