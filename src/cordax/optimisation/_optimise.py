@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,10 @@ FLAT = "converged where it began: the cost does not change with any of the numbe
 
 #: share of a constraint's scale up to which it counts as kept
 FEASIBLE = 1e-6
+
+#: an optimum is reached where only steps shorter than this share of a parameter's unit (width of
+#: its bounds, or its initial value) along the projected negative gradient lower the cost
+NEAR = 1e-2
 
 
 def optimise(
@@ -67,8 +72,9 @@ def optimise(
     - `starts`: so many starts spread evenly within the bounds of the parameters, all of which need
       some, are tried in batches; `searches`: from so many of the best the search goes on, one
       after the other, and the best end is taken.
-    - `max_steps`, `tolerance`: at most so many iterations; stop when the cost changes by less,
-      relative to what it is at the start and how it changes there.
+    - `max_steps`, `tolerance`: largest number of iterations; stop when the cost changes by less
+      than `tolerance`, relative to its slope over one unit of a parameter. The search starts again
+      with the slope at its end until the first-order optimality conditions hold.
     - `progress`: print a line for each iteration.
 
     Sequential quadratic programming (SciPy's SLSQP) with derivatives through the simulation. A
@@ -187,37 +193,71 @@ class _End(NamedTuple):
     kept: bool
 
 
+class _Point(NamedTuple):
+    """End of one run of SLSQP: coordinates, Lagrange multipliers in units of the cost, whether
+    SLSQP reports success, and its message."""
+
+    y: np.ndarray
+    multipliers: np.ndarray
+    success: bool
+    message: str
+
+
 def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> _End:
+    """Run SLSQP until its end is first-order optimal.
+
+    SLSQP stops at a fixed change of the scaled cost. A scale from a steep start is far too large
+    near the optimum, so each further run begins at the last end with the scale of that point.
+    """
+    search.begin(y0, tolerance)
+    end, converged = None, False
+    while not converged:
+        point, used = _run(search, y0 if end is None else end.y, max_steps, tolerance)
+        max_steps -= used
+        improved = end is None or search.merit(point.y) < search.merit(end.y) - search.resolution
+        end = point if improved else end
+        assert end is not None
+        search.rescale(end.y, tolerance)
+        usable = search.good and not search.flat and max_steps > 0
+        converged = not (improved and usable) or (end.success and search.stationary())
+    return _report(search, end, y0)
+
+
+def _run(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> tuple[_Point, int]:
+    """One run of SLSQP with the present scale of the cost, and its number of iterations."""
     from scipy.optimize import minimize
 
-    search.begin(y0)
+    scale = search.scale
     solution = minimize(
-        lambda y: search.cost(y) / search.scale,
+        lambda y: search.cost(y) / scale,
         y0,
-        jac=lambda y: search.cost_slope(y) / search.scale,
+        jac=lambda y: search.cost_slope(y) / scale,
         bounds=search.box(),
         constraints=search.rows(),
         method="SLSQP",
         callback=search.note,
         options={"maxiter": max_steps, "ftol": tolerance},
     )
-    return _report(search, solution, y0)
+    multipliers = scale * np.asarray(solution.multipliers)
+    point = _Point(np.asarray(solution.x), multipliers, bool(solution.success), solution.message)
+    return point, max(int(solution.nit), 1)
 
 
-def _report(search: Search, solution, y0) -> _End:
-    problem, y = search.problem, np.asarray(solution.x)
+def _report(search: Search, end: _Point, y0) -> _End:
+    problem, y = search.problem, end.y
     names = problem.unknowns.names
     search.cost(y)
-    beyond = search.beyond()
-    out = max(float(np.max(beyond, initial=0.0)), search.gap())
+    evaluated = search.found[0]
+    beyond, out = search.beyond(), search.violation()
     kept, good = out <= FEASIBLE, search.good
+    descent = search.descent() if good else math.inf
+    optimal = descent <= NEAR
     parts = np.split(beyond, np.cumsum(search.sizes)[:-1], axis=1) if search.sizes else []
-    largest = lambda c, x: float(np.max(x, initial=0.0)) * c.scale
     violations = {
-        c.label: 0.0 if np.max(x, initial=0.0) <= FEASIBLE else largest(c, x)
+        c.label: float(np.max(x, initial=0.0)) * c.scale
         for c, x in zip(problem.constraints, parts, strict=True)
     }
-    pushes = search.multipliers(search.scale * np.asarray(solution.multipliers))
+    pushes = search.multipliers(end.multipliers)
     multipliers = {c.label: x / c.scale for c, x in zip(problem.constraints, pushes, strict=True)}
     history = np.array(search.history).reshape(-1, 2)
     way = np.array(search.way).reshape(-1, len(names))
@@ -227,17 +267,19 @@ def _report(search: Search, solution, y0) -> _End:
         *numbers,
         best.system if problem.still else best,
         _motion(problem, best, y),
-        float(search.found[0]["cost"]),
+        float(evaluated["cost"]),
         search.start_cost,
-        np.asarray(search.found[0]["costs"]),
+        np.asarray(evaluated["costs"]),
         violations,
         multipliers,
         {"cost": history[:, 0], "violation": history[:, 1], "values": way},
-        bool(solution.success and kept and good),
-        _reason(solution, kept, search),
+        bool(end.success and kept and good and optimal),
+        _reason(end, kept, descent, search),
         search.evaluations,
         search.failed,
         {name: x for name, x in zip(names, problem.unknowns.symbols, strict=True) if x},
+        {c.label: FEASIBLE * c.scale for c in problem.constraints},
+        float(np.max(np.abs(search.residual), initial=0.0)),
     )
     return _End(found, out, kept and good)
 
@@ -250,7 +292,7 @@ def _motion(problem: Problem, best: Experiment, y):
     return dataclasses.replace(motion(problem, jnp.asarray(y)), system=best.system)
 
 
-def _reason(solution, kept: bool, search: Search) -> str:
+def _reason(end: _Point, kept: bool, descent: float, search: Search) -> str:
     if not search.ran:
         return "the simulation of the last point failed; take smaller bounds, or a smaller dt"
     if not search.good:
@@ -258,10 +300,16 @@ def _reason(solution, kept: bool, search: Search) -> str:
     if not kept:
         return (
             "no point that keeps all constraints was found: they may contradict each other; try "
-            f"another start, or more steps ({solution.message})"
+            f"another start, or more steps ({end.message})"
         )
-    if not solution.success:
-        return f"stopped before it converged ({solution.message}); try more steps or another start"
+    if descent > NEAR:
+        return (
+            f"stopped before it converged: a step of {descent:.0e} units of the parameters along "
+            f"the negative gradient still lowers the cost ({end.message}); try more steps or "
+            "another start"
+        )
+    if not end.success:
+        return f"stopped before it converged ({end.message}); try more steps or another start"
     if search.flat and len(search.history) <= 1:
         return FLAT
     return "converged"

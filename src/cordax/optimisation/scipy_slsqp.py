@@ -9,6 +9,12 @@ import numpy as np
 from .._base.checks import require
 from .problem import Problem, linearised, tried
 
+#: distance to a bound, in scales of the constraint or units of the parameter, at which it is active
+ACTIVE = 1e-5
+
+#: gradient of the Lagrangian, relative to the gradient and 1 % of the cost, that counts as zero
+STATIONARY = 1e-3
+
 Box = list[tuple[float, float]]
 
 
@@ -25,6 +31,7 @@ class Search:
         self.history: list[tuple[float, float]] = []
         self.way: list[np.ndarray] = []
         self.scale = self.start_cost = 1.0
+        self.resolution, self.residual = 0.0, np.zeros(problem.size)
         self.flat = False
         self.sizes = problem.sizes()
         pairs = list(zip(problem.constraints, self.sizes, strict=True))
@@ -44,8 +51,8 @@ class Search:
         self._take(y0)
         return self.good
 
-    def begin(self, y0: np.ndarray) -> None:
-        """From a start, which must succeed."""
+    def begin(self, y0: np.ndarray, tolerance: float) -> None:
+        """Begin at a start, which must succeed."""
         self._take(y0)
         require(self.ran, "experiment", "a simulation that fails", "a start from which it succeeds")
         for what, name in (("cost", "cost"), ("constraints", "rows")):
@@ -58,12 +65,20 @@ class Search:
                 )
         self.start_cost = float(self.found[0]["cost"])
         self.history, self.way = [], []
-        # what the cost may change by, whatever its unit: SLSQP stops by the same number at costs
-        # that stand still and at constraints that are kept
-        slope = np.asarray(self.found[1]["cost"])
-        self.flat = not np.any(slope)
-        self.scale = abs(self.start_cost) + float(np.max(np.abs(slope), initial=0.0))
-        self.scale = self.scale if self.scale > 0 else 1.0
+        self.rescale(y0, tolerance)
+        self.flat = not np.any(np.asarray(self.found[1]["cost"]))
+
+    def rescale(self, y: np.ndarray, tolerance: float) -> None:
+        """Scale the cost by its slope at `y` over one unit of a parameter. SLSQP compares changes
+        of the scaled cost with the same `tolerance` as the constraints; `resolution` is this
+        change in the unit of the cost. It exceeds rounding errors of the cost."""
+        self._take(y)
+        cost, slope = (np.nan_to_num(np.asarray(x["cost"], float)) for x in self.found)
+        rounding = 10.0 * float(np.finfo(np.asarray(self.found[0]["cost"]).dtype).eps)
+        size = float(np.max(np.abs(slope), initial=0.0))
+        self.scale = max(size, abs(float(cost)) * rounding / max(tolerance, rounding)) or 1.0
+        self.resolution = tolerance * self.scale
+        self.residual = self._projected_gradient()
 
     def spread(self, starts: int, seed: int, first: np.ndarray) -> list[np.ndarray]:
         """`first` and so many more within the bounds, the best ones before the others; without
@@ -109,7 +124,11 @@ class Search:
     def cost(self, y) -> float:
         self._take(y)
         value = float(self.found[0]["cost"])
-        return value if self.good and math.isfinite(value) else 1e6 * self.scale
+        return (
+            value
+            if self.good and math.isfinite(value)
+            else 1e6 * (self.scale + abs(self.start_cost))
+        )
 
     def cost_slope(self, y) -> np.ndarray:
         self._take(y)
@@ -169,9 +188,68 @@ class Search:
         """The largest between segments, relative to how far the motion goes."""
         return float(np.max(np.abs(np.asarray(self.found[0]["gaps"])), initial=0.0))
 
+    def violation(self) -> float:
+        """Largest violation of a constraint, in scales, or gap between segments."""
+        return max(float(np.max(self.beyond(), initial=0.0)), self.gap())
+
+    def merit(self, y) -> float:
+        """Cost plus a penalty for violations above SLSQP's own accuracy, to compare ends."""
+        cost = self.cost(y)
+        out = self.violation()
+        return cost + (1e6 * self.scale * out if out > ACTIVE else 0.0)
+
+    def _projected_gradient(self) -> np.ndarray:
+        """Gradient of the Lagrangian at the last point, (size,): the cost's gradient less its
+        best approximation by active constraints and bounds with multipliers of the right sign.
+        Zero at a first-order optimum."""
+        from scipy.optimize import lsq_linear
+
+        y = self.at
+        assert y is not None
+        gradient = self.cost_slope(y)
+        columns = [(np.zeros((0, len(y))), True)]
+        for row in self.rows():
+            slopes, equal = row["jac"](y), row["type"] == "eq"
+            columns.append((slopes if equal else slopes[row["fun"](y) <= ACTIVE], equal))
+        low, high = np.array(self.box()).T
+        eye = np.eye(len(y))
+        columns += [(eye[y - low <= ACTIVE], False), (-eye[high - y <= ACTIVE], False)]
+        normals = np.concatenate([slopes for slopes, _ in columns])
+        least = np.concatenate([np.full(len(x), -np.inf if eq else 0.0) for x, eq in columns])
+        size = float(np.max(np.abs(gradient), initial=0.0))
+        if not (len(normals) and size and self.good):
+            return gradient
+        fit = lsq_linear(normals.T, gradient / size, (least, np.inf))
+        return gradient - size * (normals.T @ fit.x)
+
+    def stationary(self) -> bool:
+        """Whether the first-order optimality conditions hold relative to cost and gradient."""
+        gradient, cost = np.abs(self.cost_slope(self.at)), abs(self.cost(self.at))
+        size = float(np.max(gradient, initial=0.0)) + 1e-2 * cost
+        return float(np.max(np.abs(self.residual), initial=0.0)) <= STATIONARY * size
+
+    def descent(self) -> float:
+        """Longest step, in units of the parameters, along the negative projected gradient that
+        lowers the cost by a tenth of the linear prediction; 0 at a stationary point."""
+        if self.flat or self.stationary():
+            return 0.0
+        assert self.at is not None
+        y, cost, low_high = self.at, self.cost(self.at), np.array(self.box()).T
+        size = float(np.max(np.abs(self.residual)))
+        slope = float(self.residual @ self.cost_slope(y)) / size
+        for step in 10.0 ** np.arange(0, -5, -1):
+            moved = np.clip(y - step * self.residual / size, *low_high)
+            lower = cost - self.cost(moved) > 0.1 * step * slope
+            if lower and self.violation() <= ACTIVE + step**2:
+                break
+        else:
+            step = 0.0
+        self._take(y)
+        return float(step)
+
     def note(self, y) -> None:
         self._take(np.asarray(y))
-        out = max(float(np.max(self.beyond(), initial=0.0)), self.gap())
+        out = self.violation()
         self.history.append((self.cost(y), out))
         self.way.append(np.asarray(self.problem.values(jnp.asarray(y))))
         if self.progress:
