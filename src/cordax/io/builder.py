@@ -17,7 +17,7 @@ from .table import Table
 class Builder(NamedTuple):
     """Makes modules. `given`: arguments that are known without being written, such as the machine
     of a controller; `code`: whether classes of the user may be named, "module:Class"; `seen`: a
-    list to be told what was made of which table, and from what."""
+    list that receives each object, its table and its constructor."""
 
     given: Mapping[str, Any] = {}
     code: bool = False
@@ -120,8 +120,8 @@ def _known(at: str, name: str, bases: tuple[type, ...], place: str) -> tuple[str
     if found is None:
         choices = kinds(bases, place)
         near = get_close_matches(name, choices, 1)
-        said = "one of " + ", ".join(choices) + (f"; the nearest is {near[0]}" if near else "")
-        require(False, at, repr(name) if name else "nothing", said)
+        expected = "one of " + ", ".join(choices) + (f"; the nearest is {near[0]}" if near else "")
+        require(False, at, repr(name) if name else "nothing", expected)
     assert found is not None
     return found
 

@@ -107,13 +107,13 @@ def write_csv(
     columns = as_columns({name: given[name] for name in (available if names is None else names)})
     if isinstance(data, Trajectory) and data.system is not None:
         known = {name: unit_of(data.system, name) for name in columns}
-        told = ", ".join(f"{name} {unit}" for name, unit in known.items() if unit is not None)
-        about = dict(about) | ({"units": f"{TIME} s, {told}"} if told else {})
+        listed = ", ".join(f"{name} {unit}" for name, unit in known.items() if unit is not None)
+        about = dict(about) | ({"units": f"{TIME} s, {listed}"} if listed else {})
     path = Path(path)
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
         for name, words in about.items():
-            said = " ".join(f"{name} = {words}".split())
-            file.write(f"# {said}\n")
+            text = " ".join(f"{name} = {words}".split())
+            file.write(f"# {text}\n")
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([TIME, *columns])
         for row in zip(*(x.tolist() for x in (np.asarray(data.t), *columns.values())), strict=True):

@@ -53,8 +53,8 @@ def example_path(name: str) -> Path:
     word = name.lower().replace("-", "_")
     word = STARTING.get(word, word)
     near = get_close_matches(word, (*known, *STARTING), 1)
-    said = "one of " + ", ".join(known) + (f"; the nearest is {near[0]}" if near else "")
-    require(word in known, "example", repr(name), said)
+    expected = "one of " + ", ".join(known) + (f"; the nearest is {near[0]}" if near else "")
+    require(word in known, "example", repr(name), expected)
     return Path(str(resources.files("cordax") / "examples" / f"{word}.toml"))
 
 
@@ -76,10 +76,10 @@ def find_machine(
         return _saved(path, tuple(changes))
     if path.suffix != ".toml":
         near = get_close_matches(str(what), (*examples(), *STARTING), 1)
-        said = "a .toml or .npz file, or one of " + ", ".join(examples())
-        said += f"; the nearest is {near[0]}" if near else ""
+        expected = "a .toml or .npz file, or one of " + ", ".join(examples())
+        expected += f"; the nearest is {near[0]}" if near else ""
         known = str(what).lower().replace("-", "_") in (*examples(), *STARTING)
-        require(known, "machine", repr(str(what)), said)
+        require(known, "machine", repr(str(what)), expected)
         path = example_path(str(what))
     return read_machine(path, changes=changes, code=code)
 

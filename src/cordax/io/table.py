@@ -60,24 +60,24 @@ class Table:
 
     def numbers(self, key: str, *shapes: tuple[int | None, ...], default: Any = _REQUIRED) -> Any:
         """An array of one of the shapes (None: any size; (): a number, returned as float)."""
-        said = " or ".join(_describe(shape) for shape in shapes)
-        value = self._get(key, default, said)
+        description = " or ".join(_describe(shape) for shape in shapes)
+        value = self._get(key, default, description)
         if value is default and key not in self._data:
             return value
         unit = self.units.get(re.sub(r"\[\d+\]", "", self._below(key)))
         array = _array(value if unit is None else _measured(self.where(key), value, unit))
         fits = array is not None and any(_fits(array.shape, shape) for shape in shapes)
-        require(fits, self.where(key), value, said)
+        require(fits, self.where(key), value, description)
         assert array is not None
         require(bool(np.all(np.isfinite(array))), self.where(key), value, "finite numbers")
         return float(array) if array.shape == () else array
 
     def word(self, key: str, choices: Iterable[str], default: Any = _REQUIRED) -> str:
         choices = tuple(choices)
-        said = "one of " + ", ".join(repr(c) for c in choices)
-        value = self._get(key, default, said)
+        description = "one of " + ", ".join(repr(c) for c in choices)
+        value = self._get(key, default, description)
         known = isinstance(value, str) and value in choices
-        require(known or value is default, self.where(key), repr(value), said)
+        require(known or value is default, self.where(key), repr(value), description)
         return value
 
     def text(self, key: str, default: Any = _REQUIRED) -> str:
@@ -152,12 +152,12 @@ class Table:
             text = str(error)
             if text.startswith(str(self.path)):
                 raise
-            place, _, said = text.partition(": got ")
+            place, _, reason = text.partition(": got ")
             # fields of parts may say whose they are: `bars.width`
             place = place.removeprefix(f"{self.name.split('.')[-1]}.")
-            named = not key and said and re.fullmatch(r"[\w.\[\]]+", place)
+            named = not key and reason and re.fullmatch(r"[\w.\[\]]+", place)
             at = self.where(place) if named else self.where(key) if key else self.here
-            raise ValueError(f"{at}: got {said}" if named else f"{at}: {text}") from error
+            raise ValueError(f"{at}: got {reason}" if named else f"{at}: {text}") from error
 
     def _below(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
@@ -171,8 +171,8 @@ class Table:
         if key not in self._data and default is _REQUIRED:
             # misspelt, rather than missing
             for near in get_close_matches(key, set(self._data) - set(self._asked), 1, 0.75):
-                said = f"an unknown key (= {self._data[near]})"
-                require(False, self.where(near), said, f"{key}: {expected}")
+                unknown = f"an unknown key (= {self._data[near]})"
+                require(False, self.where(near), unknown, f"{key}: {expected}")
             require(False, self.where(key), "nothing", expected)
         return self._data.get(key, default)
 

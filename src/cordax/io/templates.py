@@ -45,12 +45,12 @@ def _more(path: Path) -> str:
     """Keys that a file leaves out, with their defaults, table by table."""
     seen: list[tuple[str, Callable, dict[str, Any]]] = []
     read_machine(path, seen=seen)
-    lines, told = [], set()
+    lines, described = [], set()
     for place, make, given in seen:
         left = [a for a in arguments(make).values() if not a.required and a.name not in given]
-        if not left or make in told:
+        if not left or make in described:
             continue
-        told.add(make)
+        described.add(make)
         head = f"# [{place}]" if place else "# top"
         for argument in left:
             word = f"{argument.name} = {_toml(argument.default, argument.bases, argument.name)}"

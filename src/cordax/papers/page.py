@@ -104,10 +104,10 @@ def _head(studies: Sequence[Done]) -> str:
     rows = []
     for done in studies:
         counts = Counter(claim.verdict for claim in done.claims)
-        told = ", ".join(f"{n} {_verdict(v)}" for v, n in counts.items())
-        told = told or f"<b>failed:</b> {html.escape(done.failed)}"
+        summary = ", ".join(f"{n} {_verdict(v)}" for v, n in counts.items())
+        summary = summary or f"<b>failed:</b> {html.escape(done.failed)}"
         title = html.escape(PAPERS[done.name].title)
-        rows.append(f'<tr><td><a href="#{done.name}">{title}</a></td><td>{told}</td></tr>')
+        rows.append(f'<tr><td><a href="#{done.name}">{title}</a></td><td>{summary}</td></tr>')
     return (
         "<h1>Five papers, repeated</h1>\n<p>Each claim of a paper is judged from what was measured "
         "here. In tables the paper's numbers stand beside ours. Computing times are judged only "

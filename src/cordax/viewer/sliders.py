@@ -83,7 +83,7 @@ def _found(experiment: Experiment) -> list[str]:
 
 
 def _name(path) -> str | None:
-    """`elements[0].stiffness`; None for what is too deep to be told in a word or two."""
+    """`elements[0].stiffness`; None for a parameter that is nested too deeply for a short label."""
     steps = ""
     for step in path:
         if isinstance(step, jax.tree_util.GetAttrKey):

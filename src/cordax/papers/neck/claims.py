@@ -171,7 +171,7 @@ def _implicit_stable(study: Study) -> Claim:
     bad = [x for x in runs if not fine(x)]
     good = [x for x in runs if fine(x)]
     chatters = study.chatter[SMALL_ROTOR] > _CHATTER
-    said = "; ".join(f"{x.joints} joints fail at {_ms(x.dt)}" for x in bad)
+    failures = "; ".join(f"{x.joints} joints fail at {_ms(x.dt)}" for x in bad)
     range_ = (
         f"{_ms(min(x.dt for x in good))} to {_ms(max(x.dt for x in good))}" if good else "nowhere"
     )
@@ -190,7 +190,8 @@ def _implicit_stable(study: Study) -> Claim:
         )
     return Claim(
         "elastic tendons: the implicit scheme is always stable",
-        f"{len(good)} of {len(runs)} runs fine, at {range_}" + (f"; {said}" if said else ""),
+        f"{len(good)} of {len(runs)} runs fine, at {range_}"
+        + (f"; {failures}" if failures else ""),
         judged,
         "; ".join(reasons),
     )

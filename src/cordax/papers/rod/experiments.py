@@ -42,7 +42,7 @@ EQUAL_COST = {"forest_ruth_4": 1000, "rk4": 750, "suzuki_4": 600}
 #: of the runs of real aluminium: duration [s], steps of the implicit midpoint rule [s], step of
 #: the explicit runs that are taken as exact [s]
 ALUMINIUM_FOR, ALUMINIUM_STEPS, ALUMINIUM_FINE = 0.4, (2e-3, 1e-3, 5e-4), 1e-5
-#: Zhai parameter below its standard value, and omega dt at which its growth is told
+#: Zhai parameter below its standard value, and omega dt at which its growth is reported
 MISTUNED = (1.0 / 3.0, 1.0)
 
 

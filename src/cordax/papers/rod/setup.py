@@ -44,7 +44,7 @@ class StudiedRod(SplineRod):
         return jnp.max(jnp.abs(self.control(t, q)[:3])) < FAR
 
     def fastest_frequency(self):
-        """Not told: steps above the limit are part of the study, nothing to warn of."""
+        """No warnings: steps above the stability limit are part of the study."""
 
 
 class Push(Controller):
