@@ -12,7 +12,7 @@ import pytest
 
 import cordax
 from cordax import sweeps
-from cordax._jax import fingerprint as fingerprint
+from cordax._jax.identity import digest_of
 from cordax.sweeps import Measure, Sweep, grid, latin_hypercube
 from cordax.sweeps import shard_files as files
 from cordax.sweeps.tables import variation
@@ -197,20 +197,20 @@ def _low(run):
 def test_another_measure_of_the_same_name_is_noticed(monkeypatch):
     """What a function calls, its defaults, functions within, and numbers it refers to."""
     named = lambda measure: setattr(measure, "__qualname__", "measure") or measure
-    texts = [fingerprint.of(named(x)) for x in (_high, _low)]
+    texts = [digest_of(named(x)) for x in (_high, _low)]
     assert texts[0] != texts[1]
     within = lambda k: named(lambda run, k=k: sum(map(lambda x: x + k, run)))
-    assert fingerprint.of(within(1)) != fingerprint.of(within(2))
+    assert digest_of(within(1)) != digest_of(within(2))
     inner = [named(lambda run: map(lambda x: x + 1, run)), named(lambda run: map(lambda x: x, run))]
-    assert fingerprint.of(inner[0]) != fingerprint.of(inner[1])
-    assert fingerprint.of(within(1)) == fingerprint.of(within(1))
+    assert digest_of(inner[0]) != digest_of(inner[1])
+    assert digest_of(within(1)) == digest_of(within(1))
     monkeypatch.setitem(globals(), "LIMIT", 2.0)
-    assert fingerprint.of(_high) != texts[0]
+    assert digest_of(_high) != texts[0]
 
 
 def test_what_is_wrapped_does_not_depend_on_where_it_lies():
     """No address of an object, which another process would not have."""
     again = lambda: jax.jit(lambda x: 2.0 * x)
-    assert fingerprint.of(again()) == fingerprint.of(again())
+    assert digest_of(again()) == digest_of(again())
     bound = lambda: functools.partial(lambda x, k: x in {"a", k}, k="b")
-    assert fingerprint.of(bound()) == fingerprint.of(bound())
+    assert digest_of(bound()) == digest_of(bound())

@@ -24,7 +24,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._base.atomic_files import replacing
-from . import fingerprint
+from . import identity, library_code
 from .xla_flags import programs_folder
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic)
@@ -38,52 +38,51 @@ _IDLE = ("cache", "log", "traceback", "captured", "explain", "compiler_detailed"
 
 
 @jax.tree_util.register_static
-class Kept:
+class Kept(identity.Compiled):
     """A compiled function, called like the one that `jax.jit` or `eqx.filter_jit` makes: `compiled`
-    of the same `function`. All that is no array is static."""
+    of the same `function`. Everything that is no array is static."""
 
-    def __init__(self, function: Callable, compiled: Callable, options: dict[str, Any]):
-        functools.update_wrapper(self, function)
-        self._function, self._compiled, self._options = function, compiled, options
+    def __init__(self, function, compiled, options: dict[str, Any], static=None):
+        super().__init__(function, compiled, static)
+        self._options = options
         self._programs: dict[Any, _Program | None] = {}
 
-    def __get__(self, instance, owner=None):
-        return self if instance is None else eqx.Partial(self, instance)
-
     def __call__(self, *given, **named):
+        token = self.token(given, named)
+        if token is not None:  # code of the user, or a class that was patched
+            return self.call_with(token, *given, **named)
         folder = programs_folder()
         if folder is None:
-            return self._compiled(*given, **named)
+            return self.compiled(*given, **named)
         leaves, structure = jax.tree.flatten((given, named))
         arrays = [x for x in leaves if isinstance(x, _ARRAYS)]
         if any(isinstance(x, Tracer) for x in arrays) or not _plain_session():
-            return self._compiled(*given, **named)
+            return self.compiled(*given, **named)
         which = tuple(_shape(x) if isinstance(x, _ARRAYS) else (type(x), x) for x in leaves)
         key = folder, jax.config.jax_enable_x64, structure, which  # pyright: ignore
         try:
             found = self._programs.get(key, _NOT_LOOKED)
         except TypeError:  # something that cannot be hashed
-            return self._compiled(*given, **named)
+            return self.compiled(*given, **named)
         if found is _NOT_LOOKED:
             found = self._programs[key] = self._find(folder, leaves, structure)
-        return self._compiled(*given, **named) if found is None else found(arrays)
-
-    def lower(self, *given, **named):
-        """As that of `jax.jit`."""
-        return self._compiled.lower(*given, **named)  # pyright: ignore[reportFunctionMemberAccess]
+        return self.compiled(*given, **named) if found is None else found(arrays)
 
     def _find(self, folder: Path, leaves: list, structure) -> "_Program | None":
         """From the folder, or made and written there; None if it is not known what it does."""
-        shapes = [fingerprint.Shape(x) if isinstance(x, _ARRAYS) else x for x in leaves]
-        about = self._function, jax.tree.unflatten(structure, shapes), self._options
-        try:
-            name = fingerprint.exactly((about, _surroundings()))
-        except fingerprint.UnknownError:
+        shapes = tuple(str(_shape(x)) for x in leaves if isinstance(x, _ARRAYS))
+        tree = jax.tree.unflatten(structure, leaves)
+        content = identity.library_digest((self.function, tree))
+        if content is None:
             return None
-        path = folder / f"{self._function.__name__}-{name}"
+        options = tuple(sorted(self._options.items()))
+        name = identity.digest_of(content, shapes, repr(options), _surroundings())
+        if name is None:
+            return None
+        path = folder / f"{self.function.__name__}-{name.hex()}"
         begin = time.perf_counter()
         found = _read(path)
-        # told as JAX tells of its compiling
+        # reported like the compile times of JAX
         seconds = time.perf_counter() - begin
         jax.monitoring.record_event_duration_secs("/jax/core/compile/program_read", seconds)
         return found or self._make(path, leaves, structure)
@@ -97,13 +96,13 @@ class Kept:
             for i, x in zip(where, arrays, strict=True):
                 filled[i] = x
             given, named = jax.tree.unflatten(structure, filled)
-            found = self._function(*given, **named)
+            found = self.function(*given, **named)
             out, rest = eqx.partition(found, lambda x: isinstance(x, _ARRAYS))
             out, tree = jax.tree.flatten(out)
             form[:] = [jax.tree.unflatten(tree, [0] * len(out)), rest]
             return out
 
-        flat.__name__ = self._function.__name__
+        flat.__name__ = self.function.__name__
         lowered = jax.jit(flat, **self._options).lower(*(leaves[i] for i in where))
         with _anew():
             made = _Program(lowered.compile(), *form)
@@ -121,7 +120,7 @@ def kept_filter_jit(function: Callable | None = None, /, **options) -> Any:
 
 def kept_jit(function: Callable, static: tuple[int, ...]) -> Any:
     """The same of `jax.jit`, which is called faster; `static`: numbers of arguments."""
-    return Kept(function, jax.jit(function, static_argnums=static), {})
+    return Kept(function, jax.jit(function, static_argnums=static), {}, static)
 
 
 @contextmanager
@@ -173,8 +172,8 @@ def _surroundings() -> tuple:
         if not any(word in name for word in _IDLE)
     }
     return (
-        fingerprint.code(),
-        fingerprint.versions(),
+        library_code.code(),
+        library_code.versions(),
         os.environ.get("XLA_FLAGS", ""),
         jax.default_backend(),
         jax.device_count(),

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from .._base.checks import known_values, require, require_number, require_whole
+from .._jax.identity import filter_jit
 from ..formulations import Formulation
 from ..integrators import Integrator
 from ..mechanics import System
@@ -231,7 +232,7 @@ def _noises(noise, recordings: Sequence[Recording]) -> list[dict[str, Any]]:
     return [noise_levels(one, r) for one, r in zip(several, recordings, strict=True)]
 
 
-@eqx.filter_jit
+@filter_jit
 def _solve(problem: Problem, y0, optimiser, **options) -> Fit:
     if optimiser is None:
         search = levenberg_marquardt(problem, y0, **options)
@@ -240,7 +241,7 @@ def _solve(problem: Problem, y0, optimiser, **options) -> Fit:
     return _fit(problem, search)
 
 
-@eqx.filter_jit
+@filter_jit
 def _step_shift(refined: Problem, problem: Problem, fit: Fit):
     """How much the simulation at the optimum changes when it becomes the refined one, over the
     residuals, and how far, to first order, this moves the estimates."""

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import require, require_instance, require_whole
 from .._base.precision import as_float_array
+from .._jax.identity import filter_jit
 from ..parameters.parameter import Parameter, ParameterSet, collect
 from ..recordings.recording import observe as observed
 from ..simulation._simulate import simulate
@@ -89,7 +90,7 @@ class _Question(eqx.Module):
         return jnp.where(ok, errors, FAILED), jnp.where(ok, rows, 0.0)
 
 
-@eqx.filter_jit
+@filter_jit
 def _linearised(question: _Question, c):
     def twice(c):
         found = question.merit(c)
@@ -98,7 +99,7 @@ def _linearised(question: _Question, c):
     return jax.jacfwd(twice, has_aux=True)(c)
 
 
-@eqx.filter_jit
+@filter_jit
 def _best_of(question: _Question, cs):
     def score(c):
         merit, room = question.merit(c)
@@ -108,7 +109,7 @@ def _best_of(question: _Question, cs):
     return cs[jnp.argmin(jnp.where(jnp.isfinite(scores), scores, jnp.inf))]
 
 
-@eqx.filter_jit
+@filter_jit
 def _errors(question: _Question, c):
     covariance, *_ = question.covariance(c)
     slope = jax.jacfwd(question.unknown.values)(question.unknown.origin)

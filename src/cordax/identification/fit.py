@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._base.checks import require, require_known, require_whole
+from .._jax.identity import filter_jit
 from ..mechanics import System
 from ..parameters.parameter import ParameterSet
 from ..recordings.recording import Recording, observe
@@ -389,7 +390,7 @@ class Fit(eqx.Module):
             warnings.warn(f"identify: {complaint}", stacklevel=3)
 
 
-@eqx.filter_jit
+@filter_jit
 def _predicted(parameters: ParameterSet, experiment: Experiment, y, names, recording, own):
     def look(y):
         run = simulate(parameters.insert(experiment, y, recording, start=own), throw=False)

@@ -3,11 +3,11 @@ segments say."""
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._jax.identity import filter_jit
 from ..parameters.parameter import ParameterSet
 from .least_squares import levenberg_marquardt
 from .problem import Problem
@@ -38,7 +38,7 @@ def _up_to(problem: Problem, horizon: float) -> Problem:
     return dataclasses.replace(problem, horizon=jnp.asarray(horizon))
 
 
-@eqx.filter_jit
+@filter_jit
 def _searched(problem: Problem | Shooting, y, **options):
     found = levenberg_marquardt(problem, y, **options)
     return jnp.where(found.code == START_FAILED, y, found.y)
@@ -69,7 +69,7 @@ def spread(parameters: ParameterSet, count: int, seed: int) -> np.ndarray:
     return ys
 
 
-@eqx.filter_jit
+@filter_jit
 def _best_start(problem: Problem, ys):
     def cost(y):
         return jnp.sum(problem.residuals(y)[0] ** 2)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._jax.identity import filter_jit
 from .problem import Problem, Trial
 
 #: repeated fits of one batch
@@ -52,7 +53,7 @@ def _descend(problem: Problem, y, free: Float[Array, " p"]):
     return y, cost
 
 
-@eqx.filter_jit
+@filter_jit
 def _profile(problem: Problem, y, slopes, offsets):
     """Misfits with number i moved by offsets[i, j], shape (p, m)."""
     p, m = offsets.shape
@@ -99,7 +100,7 @@ def _crossing(height: np.ndarray, x: np.ndarray) -> float:
     return float(x[k - 1] + share * (x[k] - x[k - 1]))
 
 
-@eqx.filter_jit
+@filter_jit
 def _refits(problem: Problem, y, draws: list[list[Array]]):
     """Estimates from other recorded values, `draws[trial][channel]` of shape (n, k, ...)."""
     free = jnp.ones_like(y)

@@ -1,10 +1,10 @@
 """Suggest measurements that would separate unidentifiable parameters."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._jax.identity import filter_jit
 from ..simulation.trajectory import Trajectory
 from .problem import Problem
 
@@ -32,7 +32,7 @@ def what_would_tell(fit, direction: np.ndarray) -> str:
     return f"recording {' or '.join(telling[:NAMED])} would"
 
 
-@eqx.filter_jit
+@filter_jit
 def _changes(problem: Problem, y, direction):
     def look(y):
         return tuple(_all(run) for run in problem.run(y))

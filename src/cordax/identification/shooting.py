@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import known_values, require
 from .._base.results import GOOD
+from .._jax.identity import filter_jit
 from ..mechanics import State, System
 from ..parameters.parameter import ParameterSet
 from ..simulation._simulate import good_status
@@ -191,7 +192,7 @@ def _segment(
 def shooting(problem: Problem, y, segments: int) -> Shooting:
     """Cut every recording into so many segments; what was not recorded of states at cuts is guessed
     from the simulation at `y`."""
-    trajectories = eqx.filter_jit(lambda p, y: p.run(y))(problem, y)
+    trajectories = filter_jit(lambda p, y: p.run(y))(problem, y)
     pairs = zip(problem.trials, trajectories, strict=True)
     pieces = tuple(_pieces(trial, run, segments) for trial, run in pairs)
     return Shooting(problem, pieces, jnp.asarray(1.0))

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._jax.identity import filter_jit
 from ..integrators import BY_NAME
 from ..mechanics import Controller
 from ..simulation.experiment import Experiment
@@ -34,7 +35,7 @@ def other_numerics(problem: Problem, fit: Fit) -> dict[str, Array]:
     return found
 
 
-@eqx.filter_jit
+@filter_jit
 def _share(other: Problem, problem: Problem, fit: Fit):
     return jnp.sqrt(jnp.sum(prediction_change(other, problem, fit) ** 2) / fit.cost)
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 
 from .._base.checks import require
 from .._base.results import RESULTS
+from .._jax.identity import filter_jit
 from ..parameters.parameter import varied
 from ..simulation._simulate import simulate, simulate_steps
 from ..simulation.experiment import Experiment
@@ -233,12 +234,12 @@ def _traceable(what: str, function: Callable, run):
         ) from error
 
 
-@eqx.filter_jit
+@filter_jit
 def linearised(problem: Problem, y):
     return problem.linear(y)
 
 
-@eqx.filter_jit
+@filter_jit
 def tried(problem: Problem, ys):
     """Of many starts, shape (k, p), some of them at once."""
     k, p = ys.shape
@@ -248,7 +249,7 @@ def tried(problem: Problem, ys):
     return jax.tree.map(lambda x: x.reshape(some.shape[0] * some.shape[1], *x.shape[2:])[:k], found)
 
 
-@eqx.filter_jit
+@filter_jit
 def motion(problem: Problem, y) -> Trajectory:
     """The motion of the first scenario, cut into segments, without its machine."""
     return dataclasses.replace(problem.whole(y), system=None)

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import require, require_positive
 from .._base.precision import float_field
+from .._jax.identity import filter_jit
 from ..math.safe import safe_norm
 from ..mechanics import Linearisation, State, System
 from ..mechanics.linearisation import linearise_densely
@@ -101,7 +102,7 @@ def piecewise_linear(
     return PiecewiseLinear(system, q, v, *linear, exponent, velocity_scale, structured)
 
 
-@eqx.filter_jit
+@filter_jit
 def _linearised(system: System, t, x: Float[Array, "k 2*n"]):
     """The force at k states (q, v) without inputs, and its derivatives by state and input."""
     n, rest = system.n_q, jnp.zeros(system.n_u, x.dtype)

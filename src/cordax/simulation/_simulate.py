@@ -14,6 +14,7 @@ from .._base.checks import is_number, require, require_known, require_number, re
 from .._base.compiled_errors import raise_compiled
 from .._base.precision import as_float_array, warn_if_single
 from .._base.results import GOOD, RESULTS, Code
+from .._jax.identity import one_call
 from ..formulations import Formulation
 from ..integrators import Integrator
 from ..mechanics import State, System
@@ -137,15 +138,18 @@ def simulate(
         elif number > 0:
             machine = phase
         how = integrator, formulation, control
-        run, memory, status = _begin(machine, state, *how, settings, memory, status, time)
-        if number > 0:
-            entered = run.dynamics.formulation.enter(machine, as_float_array(time), state)
-            go = status[0] == GOOD  # a run that has failed does not move any more
-            state = jax.tree.map(lambda new, old, go=go: jnp.where(go, new, old), entered, state)
-        n_saves = round((end - time) / dt) // save_every
-        part, state, memory, status = advance(
-            run, state, memory, status, time, dt, n_saves, progress, joined=number > 0
-        )
+        with one_call():
+            run, memory, status = _begin(machine, state, *how, settings, memory, status, time)
+            if number > 0:
+                entered = run.dynamics.formulation.enter(machine, as_float_array(time), state)
+                go = status[0] == GOOD  # a run that has failed does not move any more
+                state = jax.tree.map(
+                    lambda new, old, go=go: jnp.where(go, new, old), entered, state
+                )
+            n_saves = round((end - time) / dt) // save_every
+            part, state, memory, status = advance(
+                run, state, memory, status, time, dt, n_saves, progress, joined=number > 0
+            )
         parts.append(part)
         time = end
     trajectory = parts[0] if len(parts) == 1 else join(parts)

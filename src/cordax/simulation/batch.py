@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from .._base.checks import require, require_whole
-from .._jax.callable_identity import same_if_equal
+from .._jax.identity import by_value, filter_jit, jit, token_of
 from .._jax.xla_flags import compiler_is_known
 from ..mechanics import System
 from ._simulate import Start, simulate, start_of, stored_count
@@ -72,7 +72,8 @@ def simulate_batch(
     print(runs.q.shape)  # (3, 51, 1)
     ```
     """
-    build = same_if_equal(build)  # a lambda is a new function each time
+    require(callable(build), "build", build, "a function from a row of parameters to a machine")
+    build = by_value(build)  # a lambda is a new function each time
     leaves = jax.tree.leaves(parameters)
     require(
         len(leaves) > 0 and all(jnp.ndim(x) >= 1 for x in leaves),
@@ -87,7 +88,6 @@ def simulate_batch(
         [x.shape for x in leaves],
         "equal leading axes",
     )
-    require(callable(build), "build", build, "a function from a row of parameters to a machine")
     require_whole("chunk", chunk, 1)
     if workers is not None:
         require_whole("workers", workers, 1)
@@ -185,7 +185,12 @@ def _calls_lapack(function, *arguments) -> bool:
     shapes."""
     leaves, structure = jax.tree.flatten(arguments)
     numeric = lambda x: hasattr(x, "dtype")
-    key = function, structure, tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves)
+    key = (
+        function,
+        structure,
+        tuple((x.shape, x.dtype) if numeric(x) else x for x in leaves),
+        token_of(*arguments),
+    )
     if key not in _with_lapack:
         text = function.lower(*arguments).as_text()
         _with_lapack[key] = _BATCHED.search(text) is not None
@@ -241,18 +246,19 @@ _kinds: dict = {}
 
 def _single(build, static: Static, arrays, piece):
     """Times [s] and distance of stored instants of a member; None where `_member` is."""
-    if (build, static) not in _kinds:
+    key = build, static, token_of(build, static)
+    if key not in _kinds:
         row = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), piece)
 
         def look(row, arrays):
             found = _member(build(row), dict(static.put(arrays)))
             times = lambda x: (x.t0, x.dt, x.run.save_every, x.duration)
-            _kinds[build, static] = None if found is None else times(found)
+            _kinds[key] = None if found is None else times(found)
 
         jax.eval_shape(look, row, arrays)
         for old in list(_kinds)[:-64]:
             _kinds.pop(old, None)
-    return _kinds[build, static]
+    return _kinds[key]
 
 
 def _started(build, static: Static, arrays, row) -> tuple[Run, Any, Any, Any]:
@@ -269,7 +275,7 @@ def _undifferentiated(found: Start) -> tuple[Run, Any, Any, Any]:
     return run, found.given, jnp.asarray(found.t0, dtype), jnp.asarray(found.dt, dtype)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@jit(static=(0, 1, 2))
 def _start_rows(build, static: Static, mesh, arrays, rows):
     def one(arrays, row):
         run, given, t0, dt = _started(build, static, arrays, row)
@@ -279,7 +285,7 @@ def _start_rows(build, static: Static, mesh, arrays, rows):
     return _spread(one, mesh, (arrays,), (rows,))
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+@jit(static=(0, 1, 2, 3))
 def _block_rows(build, static: Static, capacity: int, mesh, arrays, rows, carry, first, count):
     def one(arrays, first, count, row, carry):
         run, _, t0, dt = _started(build, static, arrays, row)
@@ -302,7 +308,7 @@ def _spread(one, mesh: Mesh | None, shared: tuple, rows: tuple):
     return spread(*shared, *rows)
 
 
-@eqx.filter_jit
+@filter_jit
 def _simulate_rows(
     build, keep, parameters, options, mesh: Mesh | None = None, known: bool = False
 ) -> Any:

@@ -144,10 +144,9 @@ class Static:
     def __eq__(self, other):
         return self is other or (isinstance(other, Static) and self.key == other.key)
 
-    def described(self) -> tuple:
-        """What a program that is kept depends on."""
-        arrays = range(1 + max(self.key[1], default=0))
-        return self.put(arrays), self.key[3:]
+    def identity_parts(self) -> tuple:
+        """What a program depends on, see `cordax._jax.reachable`."""
+        return self.key
 
     def put(self, arrays):
         """The tree with its arrays."""

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._base.precision import as_float_array
+from .._jax.identity import filter_jit
 from ..formulations import BY_NAME as FORMULATIONS
 from ..integrators import BY_NAME as INTEGRATORS
 from ..mechanics import State, System
@@ -124,7 +125,7 @@ def _shapes(system: System, state: State) -> list[str]:
 
 
 # run once: compiled in a third of the time without LLVM's optimisation
-@eqx.filter_jit(compiler_options={"xla_backend_optimization_level": 0})  # pyright: ignore
+@filter_jit(compiler_options={"xla_backend_optimization_level": 0})  # pyright: ignore
 def _numbers(system: System, state: State, t) -> dict:
     """Everything that is compared, at one state and a random velocity."""
     q, n, m = state.q, system.n_v, system.n_constraints

@@ -4,7 +4,6 @@ modules takes longer than many a run."""
 
 import functools
 import math
-import types
 import warnings
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from jax.core import Tracer
 
 from .._base.checks import known_values, require, require_finite, require_known, require_shape
 from .._base.revalidate import recheck
+from .._jax.identity import is_constant, is_known, token_of
 from ..formulations import BY_NAME as FORMULATIONS
 from ..formulations import Dynamics, Formulation
 from ..integrators import BY_NAME, Adaptive, Integrator
@@ -22,8 +22,6 @@ from .time_loop import Run
 
 #: how many machines and settings are remembered
 _REMEMBERED = 8
-#: inputs that cannot change between two calls with the same object, or are told by their numbers
-_UNCHANGING = (Controller, jax.Array, np.ndarray, type(None))
 
 
 class Prepared(NamedTuple):
@@ -46,11 +44,12 @@ _states: dict[tuple, tuple[State, System]] = {}
 
 def default_state(machine: System) -> State:
     """`machine.default_state()`, computed once per machine."""
-    key = id(machine), _precision()
+    key = id(machine), _precision(), token_of(machine)
     found = _states.get(key)
     if found is None:
         found = machine.default_state(), machine
-        _remember(_states, key, found, found)
+        if is_constant(machine):
+            _remember(_states, key, found, found)
     return found[0]
 
 
@@ -76,11 +75,12 @@ def prepare(
     settings = accuracy, adjoint, save_every, dt, traced, _precision()
     lasting = accuracy is None or isinstance(accuracy, (int, float))
     inputs = (control.dtype, control.shape, control.tobytes()) if numbers else id(control)
-    key = (*map(id, given[:3]), inputs, *settings) if lasting else None
+    token = token_of(*given)
+    key = (*map(id, given[:3]), inputs, *settings, token) if lasting else None
     found = None if key is None else _prepared.get(key)
     if found is None:
         found = _make(*given, state, memory, *settings[:-1])
-        if key is not None and _unchanging(control):
+        if key is not None and is_known(token) and is_constant(*given):
             _remember(_prepared, key, found, (found.run, found.fit))
     else:
         _check_precision(machine, (state.q, state.v))
@@ -137,12 +137,6 @@ def _remember(where: dict, key: tuple, value, numbers) -> None:
         where[key] = value
         for old in list(where)[:-_REMEMBERED]:
             where.pop(old, None)
-
-
-def _unchanging(control) -> bool:
-    if isinstance(control, types.FunctionType):
-        return control.__closure__ is None  # which may hold numbers of a transformation
-    return isinstance(control, _UNCHANGING)
 
 
 def _precision() -> bool:

@@ -23,6 +23,7 @@ from .._base.checks import (
 from .._base.compiled_errors import raise_compiled
 from .._base.precision import as_float_array
 from .._base.revalidate import recheck
+from .._jax.identity import filter_jit
 from .._jax.program_cache import kept_filter_jit
 from ..mechanics import State, System
 from ..mechanics.consistent_state import POSITION_TOLERANCE
@@ -186,7 +187,7 @@ def _at_rest(system: System, u, q, t, tolerance, max_steps: int, stable: bool) -
 # time and runs as fast. Options are for programs of their own only, not for parts of others.
 _LIGHT: Any = {"compiler_options": {"xla_backend_optimization_level": 0}}
 _at_once = kept_filter_jit(_at_rest, **_LIGHT)
-_inside = eqx.filter_jit(_at_rest)
+_inside = filter_jit(_at_rest)
 
 
 def _stopped(tree):

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._base.checks import require, require_number, require_shape
 from .._base.precision import as_float_array
+from .._jax.identity import filter_jit
 from ..math.linalg import matvec
 from ..math.qp import solve_qp
 from ..math.safe import safe_norm
@@ -135,7 +136,7 @@ def _size(robot):
     return jnp.mean(jnp.sqrt(jnp.sum(arms * arms, axis=1) + 1e-12))
 
 
-@eqx.filter_jit
+@filter_jit
 def _feasible(robot, positions, wrenches, bounds, rotation) -> Workspace:
     low, high = bounds
     middle = 0.5 * (low + high)
@@ -166,7 +167,7 @@ def _feasible(robot, positions, wrenches, bounds, rotation) -> Workspace:
     return Workspace(positions, inside, jnp.where(inside, 0.0, short), f, length[0])
 
 
-@eqx.filter_jit
+@filter_jit
 def _closed(robot, positions, rotation):
     def one(position):
         W, *_ = _matrix(robot, position, rotation)

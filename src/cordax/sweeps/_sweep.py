@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from importlib.metadata import version
@@ -14,7 +15,8 @@ import numpy as np
 from .._base.checks import require, require_instance, require_whole
 from .._base.precision import enable_x64
 from .._base.results import RESULTS
-from .._jax import fingerprint as fingerprint
+from .._jax import library_code
+from .._jax.identity import digest_of
 from ..mechanics.units import unit_of
 from ..parameters.parameter import Vary, unit_of_parameter, varied
 from ..recordings.recording import observe
@@ -202,17 +204,23 @@ def _page(job: Job, table, rows: int, shard: int) -> dict[str, Any]:
     return {
         "format": shard_files.FORMAT,
         "cordax": version("cordax"),
-        "code": fingerprint.code(),
-        "experiment": fingerprint.of(job.experiment),
-        "table": fingerprint.of(table),
+        "code": library_code.code(),
+        "experiment": _digest(job.experiment),
+        "table": _digest(table),
         "measures": [name_of(m) for m in job.measures],
-        "measures_code": fingerprint.of(job.measures),
+        "measures_code": _digest(job.measures),
         "envelope": list(job.envelope),
         "rows": rows,
         "shard": shard,
         "x64": job.x64,
         "varied": list(table),
     }
+
+
+def _digest(thing: Any) -> str:
+    """Of everything that a thing can reach; unlike any other where that is not known."""
+    digest = digest_of(thing)
+    return uuid.uuid4().hex if digest is None else digest.hex()[:32]
 
 
 def _first(part: dict[str, np.ndarray]) -> np.ndarray:
