@@ -302,6 +302,22 @@ def test_lengths_of_ways_and_one_coefficient_of_friction():
         rope([0.1, 0.2, 0.3])
 
 
+def test_strain_law_conserves_energy():
+    """A mass bounces on an undamped cable, taut and slack; the cable holds most of the energy at
+    the lowest point."""
+    bob = parts.Body("bob", parts.Prismatic("z"), solids=parts.point_mass(1.0), start=[-1.0])
+    rope = parts.CableSet([[parts.Eyelet(), parts.Eyelet("bob")]], parts.StrainLaw(500.0), 1.1)
+    run = cordax.simulate(parts.Mechanism([bob], elements=[rope]), duration=1.0, dt=1e-3)
+    energy = run.energy()
+    stretch = np.maximum(np.asarray(run["cable_stretch"])[:, 0], 0.0)
+    assert stretch.max() > 0.08
+    assert stretch[-1] == 0.0
+    cable = np.asarray(energy["potential"]) - 9.81 * np.asarray(run.q)[:, 0]
+    np.testing.assert_allclose(cable, 0.5 * 500.0 * stretch**2 / 1.1, atol=1e-12)
+    total = np.asarray(energy["total"])
+    np.testing.assert_allclose(total, total[0], atol=1e-5 * np.ptp(energy["kinetic"]))
+
+
 def test_cables_are_drawn_where_they_run():
     scene = jax.jit(lambda q: hoist(0.3, 0).geometry(0.0, q))(np.array([-0.1, 0.0]))
     (line,) = np.asarray(scene.lines["cable"])

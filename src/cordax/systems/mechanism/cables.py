@@ -85,9 +85,11 @@ class RigidCable(Loop):
 
 
 class StrainLaw(eqx.Module):
-    """Tension by the strain of the free part: `F = EA eps + mu_A deps/dt` where taut, nothing
-    where slack or where that would push, eps = u/(l - u) for a stretch u and a straight length l.
-    `stiffness` E A [N], `viscosity` mu A [N s], each (n,) or one for all."""
+    """Tension by the strain of the free part: `F = EA eps + mu_A deps/dt` where taut, zero where
+    slack or where that would push, eps = u/(l - u) for a stretch u and a straight length l.
+    `stiffness` E A [N], `viscosity` mu A [N s], each (n,) or one for all. The energy is that of the
+    free part: total energy is conserved without damping, unless cable runs onto a pulley or drum
+    and takes its strain with it."""
 
     stiffness: Float[Array, " n"] = float_field()
     viscosity: Float[Array, " n"] = float_field(default=0.0)
@@ -108,6 +110,10 @@ class StrainLaw(eqx.Module):
         rate = (stretch_rate - strain * (free_rate - stretch_rate)) / rest
         force = self.stiffness * strain + self.viscosity * rate
         return jnp.where(stretch > 0, jnp.maximum(force, 0.0), 0.0)
+
+    def energy(self, stretch, free) -> Float[Array, " n"]:
+        """Of each cable [J], from stretch and straight length [m]."""
+        return 0.5 * self.stiffness * jnp.maximum(stretch, 0.0) ** 2 / (free - stretch)
 
 
 class CableSetState(NamedTuple):
@@ -299,9 +305,10 @@ class CableSet(Element):
         return strain, rate, cable.stretch_rate, jnp.broadcast_to(stiffness, strain.shape)
 
     def energy(self, at):
+        cable = self.state(at)
         if isinstance(self.law, StrainLaw):
-            return jnp.zeros((), at.q.dtype)
-        return jnp.sum(self.law.energy(self.state(at).stretch))
+            return jnp.sum(self.law.energy(cable.stretch, cable.free))
+        return jnp.sum(self.law.energy(cable.stretch))
 
     def outputs(self, at, u):
         cable = self.state(at)
