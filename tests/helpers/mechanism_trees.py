@@ -27,7 +27,9 @@ def random_tree(rng, n: int):
             "floating": parts.Floating,
         }[kind]()
         A = rng.normal(size=(3, 3))
-        solid = parts.Solid(rng.uniform(0.5, 2.0), rng.normal(size=3), A @ A.T)
+        E = A @ A.T  # second moments of the mass
+        inertia = np.trace(E) * np.eye(3) - E
+        solid = parts.Solid(rng.uniform(0.5, 2.0), rng.normal(size=3), inertia)
         parent = "world" if i == 0 else f"b{rng.integers(0, i)}"
         bodies.append(
             parts.Body(f"b{i}", joint, parent, rng.normal(size=3), random_rotation(rng), solid)

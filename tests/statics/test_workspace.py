@@ -22,12 +22,18 @@ def robot():
     return read_robot(example_path("eight_cables")).robot
 
 
-@pytest.fixture(scope="module")
-def matrices(robot):
+@eqx.filter_jit
+def at_poses(robot, positions):
+    """Structure matrices and wrenches of the weight."""
     at = lambda p: (lambda q: (robot.structure_matrix(q), robot.static_wrench(q)))(
         robot.state_at(p).q
     )
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(at))(POSITIONS))
+    return jax.vmap(at)(positions)
+
+
+@pytest.fixture(scope="module")
+def matrices(robot):
+    return jax.tree.map(np.asarray, at_poses(robot, POSITIONS))
 
 
 def feasible(W, wrench, bounds) -> bool:
@@ -47,6 +53,16 @@ def test_the_weight_can_be_held(robot, matrices):
     assert "poses inside" in found.summary()
     figure = plot_workspace(found, robot)
     assert f"{sum(expected)} of {len(expected)}" in figure.axes[0].get_title()
+
+
+@pytest.mark.parametrize("high", [1e4, 1e9])
+def test_large_bounds(robot, high):
+    """Which poses are inside is as a linear programme says, also for bounds that no tension
+    reaches."""
+    wide = 2.5 * POSITIONS
+    found = workspace.static(robot, wide, minimum=LOW, maximum=high)
+    expected = [feasible(W, w, (LOW, high)) for W, w in zip(*at_poses(robot, wide), strict=True)]
+    assert found.inside.tolist() == expected and 0 < sum(expected) < len(expected)
 
 
 def test_wrenches_besides(robot, matrices):
@@ -94,6 +110,11 @@ def test_the_shortfall_has_a_gradient(robot):
         ({"maximum": 0.5}, "maximum"),
         ({"positions": jnp.zeros((2, 2))}, "positions"),
         ({"positions": jnp.zeros(3)}, r"positions: got shape \(3,\), expected shape \(k, 3\)"),
+        ({"positions": jnp.full((1, 3), jnp.nan)}, "positions: got .*nan.*, expected finite"),
+        ({"rotation": 2.0 * np.eye(3)}, "rotation: got .*, expected a rotation"),
+        ({"rotation": np.diag([1.0, 1.0, -1.0])}, "rotation: got .*, expected a rotation"),
+        ({"rotation": np.zeros((3, 3))}, "rotation: got .*, expected a rotation"),
+        ({"rotation": np.eye(3) + 0.1 * np.eye(3, k=1)}, "rotation: got .*, expected a rotation"),
         ({"robot": Oscillator()}, "robot: got Oscillator without state_at"),
     ],
 )

@@ -303,19 +303,17 @@ def test_lengths_of_ways_and_one_coefficient_of_friction():
 
 
 def test_strain_law_conserves_energy():
-    """A mass bounces on an undamped cable, taut and slack; the cable holds most of the energy at
-    the lowest point."""
-    bob = parts.Body("bob", parts.Prismatic("z"), solids=parts.point_mass(1.0), start=[-1.0])
+    """A mass bounces on an undamped cable that stays taut."""
+    bob = parts.Body("bob", parts.Prismatic("z"), solids=parts.point_mass(1.0), start=[-1.105])
     rope = parts.CableSet([[parts.Eyelet(), parts.Eyelet("bob")]], parts.StrainLaw(500.0), 1.1)
-    run = cordax.simulate(parts.Mechanism([bob], elements=[rope]), duration=1.0, dt=1e-3)
-    energy = run.energy()
-    stretch = np.maximum(np.asarray(run["cable_stretch"])[:, 0], 0.0)
-    assert stretch.max() > 0.08
-    assert stretch[-1] == 0.0
+    run = cordax.simulate(parts.Mechanism([bob], elements=[rope]), duration=0.5, dt=1e-3)
+    energy, stretch = run.energy(), np.asarray(run["cable_stretch"])[:, 0]
+    assert 0 < stretch.min() < stretch.max() - 0.03
     cable = np.asarray(energy["potential"]) - 9.81 * np.asarray(run.q)[:, 0]
     np.testing.assert_allclose(cable, 0.5 * 500.0 * stretch**2 / 1.1, atol=1e-12)
     total = np.asarray(energy["total"])
-    np.testing.assert_allclose(total, total[0], atol=1e-5 * np.ptp(energy["kinetic"]))
+    # RK4 on 21 rad/s at 1 ms
+    np.testing.assert_allclose(total, total[0], rtol=0, atol=1e-7 * np.ptp(energy["kinetic"]))
 
 
 def test_cables_are_drawn_where_they_run():

@@ -256,3 +256,49 @@ def test_bad_input_names_the_part():
         parts.Revolute("w")
     with pytest.raises(ValueError, match="density, mass"):
         parts.cube(0.1)
+
+
+ROTATIONS_THAT_ARE_NONE = (
+    2.0 * np.eye(3),
+    np.diag([1.0, 1.0, -1.0]),
+    np.zeros((3, 3)),
+    np.eye(3) + 0.1 * np.eye(3, k=1),
+)
+
+
+@pytest.mark.parametrize("matrix", ROTATIONS_THAT_ARE_NONE)
+def test_matrices_that_do_not_rotate_are_refused(matrix):
+    for name, make in (
+        ("body 'b': turned", lambda R: parts.Body("b", turned=R)),
+        ("turned", lambda R: parts.FrameLoop("a", "b", turned=R)),
+        ("successor_turned", lambda R: parts.FrameLoop("a", "b", successor_turned=R)),
+        ("rotation", lambda R: parts.cube(0.1, mass=1.0).turned(R)),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: got .*, expected a rotation"):
+            make(matrix)
+
+
+@pytest.mark.parametrize(
+    ("inertia", "expected"),
+    [
+        (np.diag([-1.0, 1.0, 1.0]), "principal moments"),
+        (-np.eye(3), "principal moments"),
+        (np.diag([1.0, 1.0, 2.1]), "principal moments >= 0, each at most the sum"),
+        (np.diag([0.0, 0.0, 1.0]), "principal moments"),
+        (np.eye(3) + 0.1 * np.eye(3, k=1), "a symmetric matrix"),
+    ],
+)
+def test_inertias_that_no_body_has_are_refused(inertia, expected):
+    turn = Rotation.from_rotvec([0.3, -0.5, 0.7]).as_matrix()
+    for J in (inertia, turn @ inertia @ turn.T):
+        with pytest.raises(ValueError, match=f"^inertia: got .*, expected {expected}"):
+            parts.Solid(1.0, inertia=J)
+
+
+def test_inertias_of_thin_bodies_are_accepted():
+    """Plates and rods in any direction: moments that are the sum of the others, to round-off."""
+    turn = Rotation.from_rotvec([0.3, -0.5, 0.7]).as_matrix()
+    for moments in ([1.0, 1.0, 2.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.0]):
+        for dtype in (np.float64, np.float32):
+            J = np.asarray(turn @ np.diag(moments) @ turn.T, dtype)
+            parts.Solid(1.0, inertia=1e-6 * J)

@@ -92,6 +92,36 @@ def _is_rotation(R):
     return (abs(gram).max() < 1e-5) & ((crossed * c).sum() > 0)
 
 
+def require_inertia(field: str, x) -> None:
+    """Raise unless `x` is an inertia matrix, shape (3, 3): symmetric, with principal moments of
+    which each is at most the sum of the other two."""
+    require_symmetric(field, x)
+    expected = "principal moments >= 0, each at most the sum of the other two"
+    require_values(field, _is_inertia, x, expected=expected)
+
+
+def require_symmetric(field: str, x) -> None:
+    """Raise unless `x`, shape (3, 3), is finite and symmetric."""
+    require_shape(field, x, (3, 3))
+    require_finite(field, x)
+    share = 1e-9 if getattr(x, "dtype", None) == np.float64 else 1e-5
+    symmetric = lambda J: abs(J - J.T).max() <= share * abs(J).max()
+    require_values(field, symmetric, x, expected="a symmetric matrix")
+
+
+def _is_inertia(J):
+    # the second moment matrix of the mass, tr(J)/2 - J, has no negative eigenvalue where the
+    # coefficients of its characteristic polynomial are not negative
+    half = 0.5 * (J[0, 0] + J[1, 1] + J[2, 2])
+    E = half * np.eye(3) - J
+    after, before = np.array([1, 2, 0]), np.array([2, 0, 1])
+    minors = E[after, after] * E[before, before] - E[after, before] * E[before, after]
+    a, b, c = E
+    determinant = (a * (b[after] * c[before] - b[before] * c[after])).sum()
+    size = 1e-6 * abs(half)
+    return (half >= 0) & (minors.sum() >= -size * half) & (determinant >= -size * half * half)
+
+
 def require_shape(field: str, x, *shapes: tuple[int, ...]) -> None:
     """Raise unless the shape of `x` is one of `shapes`."""
     shape = getattr(x, "shape", None)

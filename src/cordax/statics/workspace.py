@@ -16,15 +16,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .._base.checks import require, require_number, require_shape
+from .._base.checks import (
+    require,
+    require_finite,
+    require_number,
+    require_rotation,
+    require_shape,
+)
 from .._base.precision import as_float_array
 from .._jax.identity import filter_jit
 from ..math.linalg import matvec
 from ..math.qp import solve_qp
 from ..math.safe import safe_norm
 
-#: weight of tensions beside wrenches: how far below the shortfall of a wrench it may hide [1]
+#: weight of tensions relative to that of the missing wrench [1]
 _SOFT = 1e-8
+#: tensions are kept near the middle of their range, up to this multiple of the wrench [1]
+_FAR = 100.0
 
 
 class Workspace(eqx.Module):
@@ -95,7 +103,7 @@ def wrench_feasible(robot, positions, wrenches, *, minimum, maximum, rotation=No
     require_number("maximum", maximum)
     require(maximum > minimum, "maximum", maximum, f"more than minimum, {minimum:g} N")
     bounds = as_float_array(minimum), as_float_array(maximum)
-    return _feasible(robot, positions, wrenches, bounds, rotation)
+    return _feasible(robot, positions, wrenches, bounds, _rotation(rotation))
 
 
 def wrench_closure(robot, positions, *, rotation=None) -> Bool[Array, " k"]:
@@ -103,13 +111,22 @@ def wrench_closure(robot, positions, *, rotation=None) -> Bool[Array, " k"]:
     than seven cables can nowhere. Arguments as in `static`."""
     positions = _table("positions", positions, 3)
     _check_robot(robot)
-    return _closed(robot, positions, rotation)
+    return _closed(robot, positions, _rotation(rotation))
+
+
+def _rotation(rotation):
+    if rotation is None:
+        return None
+    rotation = as_float_array(rotation, "rotation")
+    require_rotation("rotation", rotation)
+    return rotation
 
 
 def _table(name: str, rows, width: int):
     rows = as_float_array(rows)
     fits = rows.ndim == 2 and rows.shape[0] > 0 and rows.shape[1] == width
     require(fits, name, f"shape {rows.shape}", f"shape (k, {width}), one row or more")
+    require_finite(name, rows)
     return rows
 
 
@@ -139,32 +156,37 @@ def _size(robot):
 @filter_jit
 def _feasible(robot, positions, wrenches, bounds, rotation) -> Workspace:
     low, high = bounds
-    middle = 0.5 * (low + high)
 
     def one(position):
         W, weight, scale, length = _matrix(robot, position, rotation)
-        n = W.shape[1]
+        lacking = lambda wrench: _distribute(W, weight + scale * wrench, low, high)
+        every = jnp.concatenate([jnp.zeros((1, 6), W.dtype), wrenches])
+        f, short = jax.vmap(lacking)(every)
+        return f[0], jnp.max(short[1:]), length
 
-        def lacking(wrench):
-            # tensions near the middle of their range, and what they leave: 1/2 |r|^2 + tiny
-            P = jnp.diag(jnp.concatenate([jnp.full(n, _SOFT), jnp.ones(6)]))
-            wish = jnp.concatenate([jnp.full(n, -_SOFT * middle), jnp.zeros(6)])
-            rows = jnp.concatenate([W, jnp.eye(6, dtype=W.dtype)], axis=1)
-            every = jnp.full(6, jnp.inf, W.dtype)
-            least = jnp.concatenate([jnp.full(n, low, W.dtype), -every])
-            most = jnp.concatenate([jnp.full(n, high, W.dtype), every])
-            found = solve_qp(P, wish, rows, weight + scale * wrench, least, most)
-            f = jnp.where(found.solved, found.x[:n], jnp.nan)
-            return f, safe_norm(weight + scale * wrench - matvec(W, f))
+    f, short, length = jax.lax.map(one, positions, batch_size=256)
+    return Workspace(positions, short == 0.0, short, f, length[0])
 
-        _, short = jax.vmap(lacking)(wrenches)
-        f, _ = lacking(jnp.zeros(6, W.dtype))
-        return f, jnp.max(short), length, jnp.sum(jnp.abs(weight)) + n * high
 
-    f, short, length, size = jax.lax.map(one, positions, batch_size=256)
-    # the soft term leaves a share of it even where everything can be exerted
-    inside = short < 1e-6 * size
-    return Workspace(positions, inside, jnp.where(inside, 0.0, short), f, length[0])
+def _distribute(W, wrench, low, high):
+    """Tensions (n,) [N] within bounds that exert a wrench, or come nearest to it, and the norm of
+    the wrench that is missing, zero where they exert it to one part in a million."""
+    n, size = W.shape[1], safe_norm(wrench)
+    # near the middle of the range, or a hundred times the wrench where the range is far larger
+    near = jnp.minimum(0.5 * (low + high), low + _FAR * size)
+    exact = solve_qp(jnp.eye(n, dtype=W.dtype), jnp.full(n, -near), W, wrench, low, high)
+    # a wrench out of reach: 1/2 |missing|^2 and a small weight on tensions
+    P = jnp.diag(jnp.concatenate([jnp.full(n, _SOFT), jnp.ones(6)]))
+    wish = jnp.concatenate([jnp.full(n, -_SOFT * near), jnp.zeros(6)])
+    rows = jnp.concatenate([W, jnp.eye(6, dtype=W.dtype)], axis=1)
+    every = jnp.full(6, jnp.inf, W.dtype)
+    least = jnp.concatenate([jnp.full(n, low, W.dtype), -every])
+    most = jnp.concatenate([jnp.full(n, high, W.dtype), every])
+    nearest = solve_qp(P, wish, rows, wrench, least, most)
+    f = jnp.where(nearest.solved, nearest.x[:n], jnp.nan)
+    short = safe_norm(wrench - matvec(W, f))
+    short = jnp.where(exact.solved | (short < 1e-6 * size), 0.0, short)
+    return jnp.where(exact.solved, exact.x, f), short
 
 
 @filter_jit

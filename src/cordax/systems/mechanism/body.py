@@ -5,10 +5,15 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import known_values, require, require_finite, require_instance, require_shape
+from ..._base.checks import (
+    require,
+    require_finite,
+    require_instance,
+    require_rotation,
+    require_shape,
+)
 from ..._base.fields import name_field, part_field
 from ..._base.precision import as_float_array, float_field
 from .joints import Fixed, Joint
@@ -43,12 +48,8 @@ class Body(eqx.Module):
             bool(self.name) and self.name != WORLD, "name", repr(self.name), "a name of its own"
         )
         require_shape(where + "at", self.at, (3,))
-        require_shape(where + "turned", self.turned, (3, 3))
-        R = known_values(self.turned)
-        if R is not None and R.shape == (3, 3):
-            # loose enough for single precision
-            proper = np.allclose(R @ R.T, np.eye(3), atol=1e-5) and np.linalg.det(R) > 0
-            require(proper, where + "turned", R, "a rotation matrix")
+        require_finite(where + "at", self.at)
+        require_rotation(where + "turned", self.turned)
         for name, names in (("start", "coordinates"), ("start_rate", "velocities")):
             value = getattr(self, name)
             if value is not None:

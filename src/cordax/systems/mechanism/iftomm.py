@@ -45,7 +45,7 @@ def andrews_squeezer() -> Mechanism:
     """A03: seven bodies in a plane, three loops through one point, a spring and a motor."""
 
     def plate(mass, inertia, x=0.0, y=0.0):
-        return Solid(mass, (x, y, 0.0), np.diag([0.0, 0.0, inertia]))
+        return Solid(mass, (x, y, 0.0), np.diag([0.5 * inertia, 0.5 * inertia, inertia]))
 
     A, B, C = (-0.06934, -0.00227, 0), (-0.03635, 0.03273, 0), (0.014, 0.072, 0)
     z = lambda: Revolute("z")

@@ -14,7 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import require, require_positive, require_rotation, require_shape
+from ..._base.checks import (
+    require,
+    require_direction,
+    require_positive,
+    require_rotation,
+    require_shape,
+)
 from ..._base.fields import name_field, names_field
 from ..._base.precision import as_float_array, float_field
 from ..._jax.constant_gather import take
@@ -199,6 +205,8 @@ def RevoluteLoop(
     the predecessor is `successor_axis` (default: the same numbers) of the successor."""
     axis = as_float_array(axis)
     other = axis if successor_axis is None else as_float_array(successor_axis)
+    require_direction("axis", axis)
+    require_direction("successor_axis", other)
     z = jnp.array([0.0, 0.0, 1.0])
     return FrameLoop(
         predecessor,

@@ -4,7 +4,15 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._base.checks import known_values, require, require_finite, require_positive, require_shape
+from ..._base.checks import (
+    known_values,
+    require,
+    require_finite,
+    require_inertia,
+    require_positive,
+    require_rotation,
+    require_shape,
+)
 from ..._base.precision import as_float_array, float_field
 
 
@@ -20,12 +28,13 @@ class Solid(eqx.Module):
         require_shape("mass", self.mass, ())
         require_positive("mass", self.mass, zero_allowed=True)
         require_shape("centre", self.centre, (3,))
-        require_shape("inertia", self.inertia, (3, 3))
-        require_finite("inertia", self.inertia)
+        require_finite("centre", self.centre)
+        require_inertia("inertia", self.inertia)
 
     def turned(self, rotation) -> "Solid":
         """This piece turned by a rotation matrix (3, 3) about the body's origin."""
         R = as_float_array(rotation)
+        require_rotation("rotation", R)
         return Solid(self.mass, R @ self.centre, R @ self.inertia @ R.T)
 
     def moved(self, by) -> "Solid":
