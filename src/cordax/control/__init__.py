@@ -1,12 +1,11 @@
 """Controllers, reference motions and tension distribution."""
 
 from .computed_torque import ComputedTorque
-from .input_path import InputPath
+from .input_function import InputPath, Programme
 from .inverse_dynamics import InverseDynamics
 from .multisine import Multisine
 from .pid import PID
 from .predictive import ModelPredictive
-from .programme import Programme
 from .pulses import Pulses
 from .recorded import RecordedInput
 from .references import (

@@ -1,4 +1,4 @@
-"""Inputs that are known functions of time."""
+"""Inputs that are functions of time."""
 
 import jax.numpy as jnp
 
@@ -9,7 +9,8 @@ from ..mechanics.reference_motion import Reference, require_position
 
 
 class Programme(Controller):
-    """One `Reference` of a number per input: a force that grows, a torque that swings."""
+    """One scalar `Reference` for each input, in the unit of the input: for example a force that
+    grows, or a torque that oscillates. `inputs`: n_u references."""
 
     inputs: tuple[Reference, ...] = part_field()
 
@@ -21,3 +22,17 @@ class Programme(Controller):
 
     def __call__(self, t, state, memory):
         return jnp.stack([reference.position(t) for reference in self.inputs]), memory
+
+
+class InputPath(Controller):
+    """All inputs from one `Reference` `path` with positions of shape (n_u,), in the units of the
+    inputs: for example a `BSpline` whose control values are optimised."""
+
+    path: Reference
+
+    def __check_init__(self):
+        valid = isinstance(self.path, Reference) or type(self.path) is object
+        require(valid, "path", self.path, "a Reference, such as a BSpline")
+
+    def __call__(self, t, state, memory):
+        return self.path.position(t), memory
