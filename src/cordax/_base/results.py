@@ -21,6 +21,7 @@ class Code(enum.IntEnum):
     QP_INFEASIBLE = 6
     ACCURACY_NOT_REACHED = 7
     INVALID_NUMBERS = 8
+    DEAD_CENTRE = 9
 
 
 GOOD = Code.SUCCESSFUL
@@ -71,6 +72,10 @@ class RESULTS(eqx.Enumeration):
     singular_constraints = (
         "The constraint Jacobian lost rank. Remove redundant constraints or use a formulation "
         "that accepts them: cordax.Penalty or cordax.UdwadiaKalaba."
+    )
+    dead_centre = (
+        "The independent coordinates reached a dead centre, where they do not determine the "
+        "others. Choose other independent coordinates, or use the formulation cordax.Baumgarte."
     )
     accuracy_not_reached = (
         "The wanted accuracy was not reached within the number of steps allowed between two "

@@ -35,9 +35,12 @@ class Formulation(eqx.Module):
         """The equations about a state, as a linearly implicit step needs them."""
         raise NotImplementedError
 
-    def project(self, system: System, t, state: State) -> tuple[State, Int[Array, ""] | int]:
-        """Bring a state onto the constraints after a step, and how that went (a `Code`); the
-        identity by default."""
+    def project(
+        self, system: System, t, state: State, t_before, before: State
+    ) -> tuple[State, Int[Array, ""] | int]:
+        """Bring the state that a step has reached at time `t` onto the constraints, and return it
+        with a `Code`; the identity by default. `before`: the state at the start of the step, at
+        time `t_before`."""
         return state, GOOD
 
     def seen(self, system: System, t, state: State) -> State:

@@ -10,12 +10,16 @@ from jaxtyping import Array, Float
 from .._base.checks import require
 from .._base.fields import count_field, names_field
 from .._base.results import Code, code_unless
+from .._jax.gradient_guard import frozen
 from .._jax.materialise import materialise
 from .._jax.program_cache import kept_filter_jit
 from ..math.linalg import matvec, solve
 from ..mechanics import State, System
 from ..mechanics.elimination import DependentInverse, Selection, reduction, selection
 from .constrained import Constrained
+
+#: part of the velocity, in the norm of the mass matrix, that closing the loops may change in a step
+LARGEST_CORRECTION = 0.3
 
 
 class Reduced(NamedTuple):
@@ -67,9 +71,9 @@ class IndependentCoordinates(Constrained):
     stabilise, and the mass matrix may be singular where M~ is not.
 
     `independent`: names of velocities, as many as there are degrees of freedom; by default those
-    the machine names (`Mechanism.independent`). Where the selection stops being one (a dead
-    centre), the run ends with a state that is not finite. `iterations` of Newton's method: two
-    reach round-off from the error of a stage."""
+    the machine names (`Mechanism.independent`). At a dead centre they do not determine the other
+    velocities, and a run that reaches or passes one ends (`dead_centre`). `iterations` of Newton's
+    method: two reach round-off from the error of a stage."""
 
     independent: tuple[str, ...] = names_field(default=())
     iterations: int = count_field(default=2)
@@ -92,6 +96,10 @@ class IndependentCoordinates(Constrained):
 
     def closed(self, system: System, t, q, v):
         """Coordinates and velocities with dependent ones from the constraints."""
+        return self._closed(system, t, q, v)[:2]
+
+    def _closed(self, system: System, t, q, v):
+        """The same, and the inverse of the Jacobian's dependent columns there."""
         chosen = selected(system, self.names(system))
         still = jnp.zeros(len(chosen.chosen), q.dtype)
 
@@ -103,8 +111,8 @@ class IndependentCoordinates(Constrained):
         q = lax.scan(improve, q, length=self.iterations)[0]
         terms = system.constraint_terms(t, q, v)
         # rate = J v + dPhi/dt at the old v; the dependent part takes what is left
-        step = -DependentInverse.of(terms.jacobian, chosen).times(terms.rate)
-        return q, v + chosen.in_order(still, step)
+        inverse = DependentInverse.of(terms.jacobian, chosen)
+        return q, v + chosen.in_order(still, -inverse.times(terms.rate)), inverse
 
     def acceleration(self, system, t, q, v, u):
         q, v = materialise(self.closed(system, t, q, v))
@@ -119,12 +127,22 @@ class IndependentCoordinates(Constrained):
         computed once, and its round-off is the same in both."""
         return State(*materialise(self.closed(system, t, state.q, state.v)))
 
-    def project(self, system, t, state):
-        closed = State(*self.closed(system, t, state.q, state.v))
+    def project(self, system, t, state, t_before, before):
+        q, v, inverse = self._closed(system, t, state.q, state.v)
+        closed = State(q, v)
         finite = lambda s: jnp.all(jnp.isfinite(s.q)) & jnp.all(jnp.isfinite(s.v))
-        # from a finite state, only a selection that is none leads to a NaN
-        found = finite(closed) | ~finite(state)
-        return closed, code_unless(found, Code.SINGULAR_CONSTRAINTS)
+        # from a finite state, only a dead centre leads to a NaN
+        good = finite(closed) | ~finite(state)
+        system, t_before, before, q, v, added = frozen(
+            (system, t_before, before, q, v, v - state.v)
+        )
+        J = system.constraint_terms(t_before, before.q, before.v).jacobian
+        passed = inverse.determinant_sign(J) < 0
+        # near a dead centre errors of a step are amplified without bound
+        thrown = system.kinetic_energy(q, added) > LARGEST_CORRECTION**2 * system.kinetic_energy(
+            q, v
+        )
+        return closed, code_unless(good & ~(passed | thrown), Code.DEAD_CENTRE)
 
     @kept_filter_jit  # called between runs
     def enter(self, system, t, state):

@@ -28,7 +28,7 @@ class Projected(Constrained):
     def linearise(self, system, t, q, v, u):
         return self.inner.linearise(system, t, q, v, u)
 
-    def project(self, system, t, state):
+    def project(self, system, t, state, t_before, before):
         if system.n_constraints == 0:
             return state, GOOD
         q = position_on_constraints(system, t, state.q, self.iterations)

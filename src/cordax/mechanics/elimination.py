@@ -123,6 +123,15 @@ class DependentInverse(eqx.Module):
         blocks, condition = materialise((tuple(blocks), functools.reduce(jnp.maximum, worst)))
         return DependentInverse(blocks, condition, chosen)
 
+    def determinant_sign(self, J) -> Float[Array, ""]:
+        """Smallest sign, over the blocks, of the determinant of the dependent columns of another
+        Jacobian `J` (m, n) relative to this one: -1 where a dead centre lies between the two."""
+        signs = [jnp.ones((), J.dtype)]
+        for X, (places, columns) in zip(self.blocks, self.selection.groups, strict=True):
+            A = entries(J, places[:, :, None], columns[:, None, :])
+            signs.append(jnp.min(_determinant_signs(jnp.sum(X[..., None] * A[:, None], axis=2))))
+        return functools.reduce(jnp.minimum, lax.stop_gradient(signs))
+
     def times(self, x):
         """Dependent velocities (m, ...), in the order of the blocks, that constraints `x` (m, ...)
         ask for."""
@@ -154,6 +163,15 @@ def _inverses(A):
         rows = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)], axis=1)
         return rows / jnp.sum(a * rows[:, 0], axis=1)[:, None, None]
     return _inverse(A[0])[None] if k == 1 else jax.vmap(_inverse)(A)
+
+
+def _determinant_signs(A):
+    """Of blocks (k, s, s) that are near the identity, so that pivots need no search."""
+    sign = jnp.sign(A[:, 0, 0])
+    while A.shape[1] > 1:
+        A = A[:, 1:, 1:] - A[:, 1:, :1] * A[:, :1, 1:] / A[:, :1, :1]
+        sign = sign * jnp.sign(A[:, 0, 0])
+    return sign
 
 
 @jax.custom_jvp

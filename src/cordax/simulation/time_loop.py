@@ -326,7 +326,8 @@ def _stepper(run: Run, t0, dt):
         (method, dynamics, *given), token = shield(given) if run.traced else (given, None)
         new, inner_new, solved, *begun = method.step(dynamics, *given)
         begun = Begun(held[0] if run.hold else begun[1], begun[0])
-        new, projected = dynamics.formulation.project(dynamics.system, t + dt, new)
+        project = dynamics.formulation.project
+        new, projected = project(dynamics.system, t + dt, new, t, state)
         # sums, the cheapest reductions: not finite if an entry is not
         speed = jax.lax.stop_gradient(jnp.sum(jnp.abs(new.v)))
         finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(jnp.abs(new.q))) + speed)
