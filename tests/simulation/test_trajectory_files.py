@@ -77,6 +77,8 @@ def test_what_is_no_data_is_not_described():
         "os:system",
         "cordax.simulation.trajectory:np",
         "cordax.cli:main",
+        "cordax.__main__:X",
+        "cordax.systems.__main__:X",
         "cordax.nowhere:X",
     ],
 )

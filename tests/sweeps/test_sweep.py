@@ -111,6 +111,25 @@ def test_another_sweep_in_the_folder_is_noticed(tmp_path):
         Sweep.load(tmp_path)
 
 
+def test_shards_of_other_rows_and_corrupt_ones_are_computed_again(tmp_path):
+    options = {"folder": tmp_path, "shard": 3, "chunk": 3}
+    whole = cordax.sweep(BASE, TABLE, MEASURES, **options)
+    first, second = (files.shard_path(tmp_path, i) for i in (0, 1))
+    for damage, message in (
+        (first.read_bytes(), "rows of another shard or sweep; its rows are computed again"),
+        (second.read_bytes()[:100], "its rows are computed again"),
+    ):
+        second.write_bytes(damage)
+        with pytest.raises(ValueError, match="shard-000001"):
+            Sweep.load(tmp_path)
+        with pytest.warns(UserWarning, match=message):
+            again = cordax.sweep(BASE, TABLE, MEASURES, **options)
+        np.testing.assert_array_equal(again.measures["final x"], whole.measures["final x"])
+        np.testing.assert_array_equal(
+            Sweep.load(tmp_path).measures["final x"], whole.measures["final x"]
+        )
+
+
 def test_executors_find_the_same(whole, tmp_path):
     with ThreadPoolExecutor(2) as threads:
         found = cordax.sweep(BASE, TABLE, MEASURES, shard=4, chunk=2, executor=threads)

@@ -5,9 +5,10 @@ of their own. Reading makes modules of cordax only, without calling anything of 
 """
 
 import dataclasses
+import functools
 import importlib
+import pkgutil
 import re
-import warnings
 from typing import Any
 
 import equinox as eqx
@@ -88,16 +89,30 @@ def _made(name: str, values: dict[str, Any]) -> Any:
     return thing
 
 
+#: packages whose modules define machines and their parts
+_PACKAGES = ("control", "formulations", "integrators", "mechanics", "parameters", "reduction")
+_PACKAGES += ("identification", "math", "recordings", "simulation", "systems")
+
+
+@functools.cache
+def _modules() -> frozenset[str]:
+    """Modules of cordax that a file may name: no other one is imported."""
+    found: set[str] = set()
+    for package in _PACKAGES:
+        module = importlib.import_module(f"cordax.{package}")
+        paths = pkgutil.walk_packages(module.__path__, f"cordax.{package}.")
+        found |= {module.__name__, *(x.name for x in paths)}
+    return frozenset(name for name in found if "__" not in name)
+
+
 def _class(name: str) -> type:
     """A class of cordax by module and name."""
     unknown = ValueError(f"the kind {name!r}, which this version of cordax does not have")
-    if not re.fullmatch(r"cordax(\.\w+)*:\w+", name):
-        raise unknown
     module, _, own = name.partition(":")
+    if not re.fullmatch(r"\w+", own) or module not in _modules():
+        raise unknown
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of modules that have moved
-            kind = getattr(importlib.import_module(module), own)
+        kind = getattr(importlib.import_module(module), own)
     except (ImportError, AttributeError) as error:
         raise unknown from error
     if not (isinstance(kind, type) and _is_ours(kind)):

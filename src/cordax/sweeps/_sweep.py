@@ -87,16 +87,17 @@ def sweep(
     job = Job(experiment, chosen, tuple(envelope), chunk, bool(jax.config.jax_enable_x64))  # pyright: ignore
     require(len(chosen) + len(envelope) > 0, "measures", measures, "something to keep")
     place, units = None if folder is None else Path(folder), _units(experiment, table, chosen)
+    count = -(-rows // shard)
+    found: list[dict | None] = [None] * count
+    part = lambda i: {name: x[i * shard : (i + 1) * shard] for name, x in table.items()}
     if place is not None:
         page = _page(job, table, rows, shard) | {"units": units}
         shard_files.open_folder(place, page, table, overwrite)
-    count = -(-rows // shard)
-    found: list[dict | None] = [None] * count
-    if place is not None:
-        found = [shard_files.read_shard(place, i) for i in range(count)]
+        job = dataclasses.replace(job, page=page)
+        origin = lambda i: shard_files.origin_of(page, i, part(i))
+        found = [shard_files.read_shard(place, i, origin(i)) for i in range(count)]
     mine = range(jax.process_index(), count, jax.process_count())
     todo = [i for i in mine if found[i] is None]
-    part = lambda i: {name: x[i * shard : (i + 1) * shard] for name, x in table.items()}
     bar = _bar(rows, rows - sum(len(_first(part(i))) for i in todo)) if progress else None
     for i, result in _results(job, executor, place, {i: part(i) for i in todo}):
         found[i] = result
@@ -116,6 +117,7 @@ class Job:
     envelope: tuple[str, ...]
     chunk: int
     x64: bool
+    page: dict[str, Any] | None = None
 
 
 class _Keep:
@@ -157,7 +159,8 @@ def run_shard(job: Job, folder: Path | None, index: int, part: dict[str, np.ndar
     for name, x in kept["envelope"].items():
         found |= {f"envelope/{name}/{k}": v for k, v in sums(kept["t"], x, good).items()}
     if folder is not None:
-        shard_files.write_shard(folder, index, found)
+        origin = shard_files.origin_of(job.page or {}, index, part)
+        shard_files.write_shard(folder, index, found, origin)
     return found
 
 

@@ -127,7 +127,10 @@ class Sweep:
         folder = Path(folder)
         page, table = shard_files.read_page(folder), shard_files.read_table(folder)
         count = -(-page["rows"] // page["shard"])
-        found = [shard_files.read_shard(folder, i) for i in range(count)]
+        size = page["shard"]
+        part = lambda i: {name: x[i * size : (i + 1) * size] for name, x in table.items()}
+        origin = lambda i: shard_files.origin_of(page, i, part(i))
+        found = [shard_files.load_shard(folder, i, origin(i)) for i in range(count)]
         return together(table, page["shard"], found, experiment, page.get("units"))
 
 

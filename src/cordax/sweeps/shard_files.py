@@ -3,7 +3,9 @@
 Files appear complete or not at all, so that whatever is there when a sweep is killed is finished,
 and is not computed again."""
 
+import hashlib
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +65,48 @@ def read_table(folder: Path) -> dict[str, np.ndarray]:
     return _load(folder / _TABLE)
 
 
-def write_shard(folder: Path, index: int, found: dict[str, Any]) -> None:
-    _save(shard_path(folder, index), found)
+def origin_of(page: dict[str, Any], index: int, rows: dict[str, np.ndarray]) -> str:
+    """A digest of a sweep, by its page, and of the rows of one shard."""
+    digest = hashlib.sha256(json.dumps([page, index], sort_keys=True).encode())
+    for name in sorted(rows):
+        column = np.asarray(rows[name])
+        digest.update(f"{name} {column.dtype}{column.shape};".encode())
+        digest.update(column.tobytes())
+    return digest.hexdigest()
 
 
-def read_shard(folder: Path, index: int) -> dict[str, np.ndarray] | None:
-    """None where it is not finished."""
+#: name of the array in a shard that states what made it
+_ORIGIN = "origin"
+
+
+def write_shard(folder: Path, index: int, found: dict[str, Any], origin: str) -> None:
+    """`origin`: a digest of the sweep and of the rows of this shard."""
+    _save(shard_path(folder, index), found | {_ORIGIN: np.asarray(origin)})
+
+
+def read_shard(folder: Path, index: int, origin: str) -> dict[str, np.ndarray] | None:
+    """None where it is not finished, cannot be read, or was made by another sweep or from other
+    rows: a warning says so, and the shard is computed again."""
+    try:
+        return load_shard(folder, index, origin, require_origin=True)
+    except ValueError as error:
+        warnings.warn(f"{error}; its rows are computed again", stacklevel=3)
+        return None
+
+
+def load_shard(
+    folder: Path, index: int, origin: str, require_origin: bool = False
+) -> dict[str, np.ndarray] | None:
+    """None where it is not finished. Raises `ValueError` where it cannot be read or has another
+    origin; shards of earlier versions have none."""
     path = shard_path(folder, index)
-    return _load(path) if path.exists() else None
+    if not path.exists():
+        return None
+    arrays = _load(path)
+    stated = arrays.pop(_ORIGIN, None if require_origin else origin)
+    if str(stated) != origin:
+        raise ValueError(f"{path} holds rows of another shard or sweep")
+    return arrays
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:
@@ -85,4 +121,4 @@ def _load(path: Path) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise
     except Exception as error:  # every way in which bytes can fail to be such a file
-        raise ValueError(f"{path}: got {error}, expected a file of a sweep; delete it") from error
+        raise ValueError(f"{path}: got {error}, expected a file of a sweep") from error
