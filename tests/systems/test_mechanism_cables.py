@@ -316,6 +316,26 @@ def test_strain_law_conserves_energy():
     np.testing.assert_allclose(total, total[0], rtol=0, atol=1e-7 * np.ptp(energy["kinetic"]))
 
 
+@pytest.mark.parametrize("speed", [3.0, -3.0])
+def test_a_cable_that_would_lose_a_turn_ends_the_run(speed):
+    """A mass circles a post that its cable winds round: the run ends before the length jumps, with
+    the energy that it began with."""
+    x = parts.Body("x", parts.Prismatic("x"), start=[0.6])
+    bob = parts.Body(
+        "bob", parts.Prismatic("y"), "x", solids=parts.point_mass(1.0), start_rate=[speed]
+    )
+    way = [parts.Pulley("world", (0, 0, 0), 0.05, zero=(1, 0, 0)), parts.Eyelet("bob")]
+    cables = parts.CableSet([way], ElasticCables([1e3]), [0.59])
+    machine = parts.Mechanism([x, bob], elements=[cables], gravity=(0, 0, 0))
+    with pytest.raises(cordax.SimulationError, match="model is valid"):
+        cordax.simulate(machine, duration=2.0, dt=1e-3)
+    run = cordax.simulate(machine, duration=2.0, dt=1e-3, throw=False)
+    energy = np.asarray(run.energy()["total"])
+    energy = energy[np.isfinite(energy)]
+    np.testing.assert_allclose(energy, energy[0], rtol=1e-5)
+    assert np.ptp(np.asarray(run.q)[:, 0]) > 0.5
+
+
 def test_cables_are_drawn_where_they_run():
     scene = jax.jit(lambda q: hoist(0.3, 0).geometry(0.0, q))(np.array([-0.1, 0.0]))
     (line,) = np.asarray(scene.lines["cable"])

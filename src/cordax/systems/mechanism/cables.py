@@ -29,6 +29,8 @@ from .wound import CableTerms
 
 #: angle [rad] behind the rim of a pulley at which a cable that has left it counts as lost
 FAR_OFF = 0.25 * np.pi
+#: angle [rad] before an arc that is one whole turn off at which a run ends
+NEAR_TURN = 0.05
 
 
 class RigidCable(Loop):
@@ -362,21 +364,31 @@ def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTer
 
 class Reach(NamedTuple):
     """Of cables over guides of one kind: names of the `bodies` of their guides, `squares` (n, k)
-    [m^2], positive where a segment exists, and `arcs` (n, w) [rad] on inner pulleys (`Route`)."""
+    [m^2], positive where a segment exists, `arcs` (n, w) [rad] on inner pulleys, and `margins`
+    (n, p) [rad] to arcs one turn off on all pulleys (`Route`)."""
 
     bodies: tuple[tuple[str, ...], ...]
     squares: Float[Array, "n k"]
     arcs: Float[Array, "n w"]
+    margins: Float[Array, "n p"]
 
     def good(self) -> Bool[Array, ""]:
-        """Whether every segment exists and none has left its pulley for long."""
-        return jnp.all(self.squares > 0) & jnp.all(self.arcs > -FAR_OFF)
+        """Whether every segment exists, none has left its pulley for long, and no arc is about to
+        jump by a turn."""
+        there = jnp.all(self.squares > 0) & jnp.all(self.arcs > -FAR_OFF)
+        return there & jnp.all(self.margins > NEAR_TURN)
 
     def missing(self) -> str:
         """The first segment that is not there, or cable that has left a pulley."""
         lost = np.argwhere(~(np.asarray(self.squares) > 0))
+        gone = np.argwhere(~(np.asarray(self.arcs) > -FAR_OFF))
+        if not len(lost) and not len(gone):
+            names = self.bodies[np.argwhere(~(np.asarray(self.margins) > NEAR_TURN))[0][0]]
+            limit = "whose whole turns can be told apart: it is half a turn from Pulley.zero at an "
+            limit += "end, or three quarters of a turn round an inner pulley (see Pulley.turns)"
+            return f"for the cable {names[0]}-{names[-1]} {limit}"
         if not len(lost):
-            names = self.bodies[np.argwhere(~(np.asarray(self.arcs) > -FAR_OFF))[0][0]]
+            names = self.bodies[gone[0][0]]
             return f"for the cable {names[0]}-{names[-1]} round its pulley: it has left it"
         cable, segment = lost[0]
         names = self.bodies[cable]
@@ -398,7 +410,9 @@ def reaches(
     for element in elements:
         if isinstance(element, CableSet):
             routed.append((element.bodies, element.carriers(tree), element.routes))
-    both = jax.vmap(lambda route, R, p: (route.reach(R, p), route.arcs(R, p)))
+    both = jax.vmap(
+        lambda route, R, p: (route.reach(R, p), route.arcs(R, p), route.turn_margin(R, p))
+    )
     return [
         Reach(names, *both(routes, take(R, index), take(p, index)))
         for names, index, routes in routed

@@ -72,7 +72,8 @@ class Pulley(Guide):
     more). Where the cable would leave the pulley the arc becomes negative, as if a groove held the
     cable: the run warns of `cable_off_pulley`, and ends at an eighth of a turn. At an end of a
     cable it is a drum: its arc is zero where the cable, followed from its first to its last end,
-    runs in the direction `zero` (3,), perpendicular to the axis."""
+    runs in the direction `zero` (3,), perpendicular to the axis, and lies within half a turn of it.
+    A run ends before an arc passes these limits, where the length would jump by a turn."""
 
     body: str = eqx.field(static=True)
     at: Float[Array, " 3"] = float_field()
@@ -276,6 +277,24 @@ class Route(eqx.Module):
         inner = enumerate(self.guides[1:-1])
         where = [i for i, g in inner if isinstance(g, Pulley) and g.turns == 0]
         return self.at(R, p).wrap[np.array(where)] if where else jnp.zeros(0, p.dtype)
+
+    def turn_margin(self, R, p) -> Float[Array, " w"]:
+        """Angles [rad] by which the arcs on all pulleys may still change before they could not be
+        told from arcs of one whole turn more or less: the length would jump there."""
+        _, _, way = self._ways(R, p)
+        wrap, last, margins = self.at(R, p).wrap, len(self.guides) - 1, []
+        for i, guide in enumerate(self.guides):
+            if not isinstance(guide, Pulley):
+                continue
+            if 0 < i < last:
+                beyond = wrap[i - 1] - 2.0 * jnp.pi * (guide.turns - _BEHIND)
+                margins.append(jnp.minimum(beyond, 2.0 * jnp.pi - beyond))
+                continue
+            a = jnp.sum(R[i] * guide.zero, axis=1)
+            b = jnp.sum(R[i] * cross(guide.axis, guide.zero), axis=1)
+            t = way.along[min(i, last - 1)]
+            margins.append(jnp.pi - jnp.abs(jnp.arctan2(jnp.sum(t * b), jnp.sum(t * a))))
+        return jnp.stack(margins) if margins else jnp.zeros(0, p.dtype)
 
     def reach(self, R, p) -> Float[Array, " k"]:
         """Positive where each segment exists [m^2]: no guide inside a pulley."""
