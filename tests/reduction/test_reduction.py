@@ -1,13 +1,16 @@
 """Reduced models of a rope robot: exact where they must be, and machines like any other."""
 
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import Baumgarte, State, simulate
+from cordax import Baumgarte, State, float_field, simulate
 from cordax.reduction import Subspace, axial_basis, far_apart, piecewise_linear, pod_basis
+from cordax.systems import Pendulum
 from helpers.machines import DoublePendulum
 from helpers.rope_robot_reference import errors, fields, inputs_of, relative, robot_of
 
@@ -168,3 +171,25 @@ def test_any_machine_may_be_reduced():
         slope = float(jnp.abs(forward).max())
         np.testing.assert_allclose(forward, (high - low) / 2e-3, atol=1e-5 * slope)
         np.testing.assert_allclose(reverse, forward, atol=1e-9 * slope)
+
+
+class Driven(Pendulum):
+    """A pendulum whose torque is shaken [N m] or `squared` (0 or 1) in its input."""
+
+    shaken: jax.Array = float_field(default=0.0)
+    squared: jax.Array = float_field(default=0.0)
+
+    def force(self, t, q, v, u):
+        more = self.shaken * (1.0 - jnp.cos(3.0 * t)) + self.squared * u**2
+        return super().force(t, q, v, u) + more
+
+
+def test_piecewise_linear_warns_of_what_it_does_not_contain():
+    points = [State(jnp.array([x]), jnp.zeros(1)) for x in (0.0, 0.4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        piecewise_linear(Driven(), points)
+    with pytest.warns(UserWarning, match=r"force of Driven depends on time"):
+        piecewise_linear(Driven(shaken=1.0), points)
+    with pytest.warns(UserWarning, match=r"force of Driven is not linear in its inputs"):
+        piecewise_linear(Driven(squared=1.0), points)

@@ -1,11 +1,13 @@
 """Trajectory piecewise-linear forces (TPWL)."""
 
+import warnings
 from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._base.checks import require, require_positive
@@ -91,14 +93,27 @@ def piecewise_linear(
     velocity_scale: float = 0.0,
     structured: bool = False,
 ) -> PiecewiseLinear:
-    """`system` with its force linearised about `points` at time `t` and zero inputs, in which it is
-    linear. Other arguments: those of `PiecewiseLinear`."""
+    """`system` with its force linearised about `points` at time `t` [s] and zero inputs. Other
+    arguments: those of `PiecewiseLinear`.
+
+    The model contains no dependence of the force on time, and only the linear dependence on inputs.
+    A `UserWarning` names a machine whose force has more than that."""
     require(len(points) >= 1, "points", points, "one state or more")
     require_positive("exponent", exponent)
     require_positive("velocity_scale", velocity_scale, zero_allowed=True)
     require(system.n_q == system.n_v, "system", type(system).__name__, "as many q as v")
     q, v = (jnp.stack([jnp.asarray(getattr(p, x)) for p in points]) for x in "qv")
-    linear = _linearised(system, jnp.asarray(t, q.dtype), jnp.concatenate([q, v], axis=1))
+    x, time = jnp.concatenate([q, v], axis=1), jnp.asarray(t, q.dtype)
+    linear = _linearised(system, time, x)
+    neglected = _neglected(system, time, x, linear)
+    reasons = "depends on time", "is not linear in its inputs"
+    for error, missing in zip(neglected, reasons, strict=True):
+        if not isinstance(error, Tracer) and error > 1e-6:
+            warnings.warn(
+                f"piecewise_linear: the force of {type(system).__name__} {missing}, by "
+                f"{float(error):.2g} of its size, which the linearised force does not contain",
+                stacklevel=2,
+            )
     return PiecewiseLinear(system, q, v, *linear, exponent, velocity_scale, structured)
 
 
@@ -112,6 +127,22 @@ def _linearised(system: System, t, x: Float[Array, "k 2*n"]):
 
     both = jax.jacfwd(force, argnums=(0, 1))
     return jax.vmap(lambda x: (force(x, rest), *both(x, rest)))(x)
+
+
+@eqx.filter_jit
+def _neglected(system: System, t, x: Float[Array, "k 2*n"], linear) -> tuple[Array, Array]:
+    """Largest change of the force with time, and largest deviation from its linear dependence on
+    inputs, at k states and a few times and inputs, relative to the largest force."""
+    n = system.n_q
+    values, _, by_input = linear
+    force = lambda t, u: jax.vmap(lambda x: system.force(t, x[:n], x[n:], u))(x)
+    rest = jnp.zeros(system.n_u, x.dtype)
+    later = [force(t + ahead, rest) - values for ahead in (0.0137, 0.371, 1.93)]
+    inputs = [rest + size * jnp.cos(jnp.arange(system.n_u)) for size in (1.0, -2.0)]
+    bent = [force(t, u) - values - by_input @ u for u in inputs]
+    size = lambda arrays: jnp.max(jnp.abs(jnp.stack(arrays)), initial=0.0)
+    scale = lambda others: jnp.maximum(size([values]) + size(others), jnp.finfo(x.dtype).tiny)
+    return size(later) / scale(later), size(bent) / scale([*bent, *(by_input @ u for u in inputs)])
 
 
 def far_apart(states: State, count: int, velocity_scale: float = 0.0) -> list[State]:
