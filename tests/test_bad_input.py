@@ -22,7 +22,7 @@ from cordax import (
 )
 from cordax._base.checks import require_positive, require_rotation, require_shape
 from cordax._base.revalidate import recheck
-from cordax.control import PID, ComputedTorque, Pulses, RaisedCosine
+from cordax.control import PID, BoundedTension, ComputedTorque, Pulses, RaisedCosine
 from cordax.systems import (
     CableRobot,
     Cylinder,
@@ -254,3 +254,32 @@ def test_parts_that_are_stacked_pass():
     assert recheck(Dynamics(many([1.0, 2.0]), cordax.Minimal())) is True
     with pytest.raises(ValueError, match=r"_Springs: got .*nan.*, expected finite values"):
         recheck(Dynamics(many([1.0, jnp.nan]), cordax.Minimal()))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_poses_and_rates_are_finite(bad):
+    neck, hung = Neck.default(2), robot()
+    calls = {
+        "position": lambda: hung.lengths([0.0, bad, 1.0]),
+        "rotation": lambda: hung.lengths(rotation=np.diag([1.0, 1.0, bad])),
+        "t": lambda: hung.lengths(t=bad),
+        "alpha": lambda: neck.state_at([0.0, bad]),
+        "rate": lambda: neck.state_at([0.0, 0.1], rate=[bad, 0.0]),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=rf"^{name}: got "):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BoundedTension(minimum=[], maximum=10.0), r"minimum: got shape \(0,\)"),
+        (lambda: BoundedTension(minimum=1.0, maximum=[]), r"maximum: got shape \(0,\)"),
+        (lambda: End.sliding(stiffness=[1.0, 2.0]), r"stiffness: got shape \(2,\), expected a sc"),
+        (lambda: End.sliding(stiffness=[1.0, 2.0, 3.0]), r"stiffness: got shape \(3,\)"),
+    ],
+)
+def test_shapes_of_bounds_and_springs(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -44,6 +44,27 @@ def test_sensors_with_clocks_of_their_own_become_one_table():
         Recording.join(fast, fast)
 
 
+def test_clocks_that_count_from_1970_are_joined():
+    begin, k = 1.7e9, np.arange(50)
+    slow, fast = begin + 0.01 * k, begin + 0.004 + 0.005 * k
+    whole = Recording.join(Recording(slow, {"x": k * 1.0}), Recording(fast, {"y": k * 2.0}))
+    assert np.array_equal(whole.t, np.union1d(slow, fast))
+    for name, t, values in (("x", slow, k * 1.0), ("y", fast, k * 2.0)):
+        x = np.asarray(whole.values[name])
+        assert np.array_equal(whole.t[np.isfinite(x)], t)
+        assert np.array_equal(x[np.isfinite(x)], values)
+    same = Recording.join(
+        Recording(slow, {"x": k * 1.0}), Recording(np.nextafter(slow, np.inf), {"y": k * 2.0})
+    )
+    assert same.t.size == 50 and np.array_equal(same.values["y"], k * 2.0)
+
+
+@pytest.mark.parametrize("name", [3, "", None])
+def test_names_of_recorded_values_are_texts(name):
+    with pytest.raises(ValueError, match=r"recording\.values: got .*, expected names"):
+        Recording([0.0, 1.0], {name: [1.0, 2.0]})
+
+
 def test_tables_of_pandas_and_xarray_are_recordings():
     neck = Neck.default(1)
     run = cordax.simulate(neck, dt=2e-3, duration=4e-3)

@@ -7,6 +7,7 @@ import pytest
 
 import cordax
 from cordax import Experiment, Parameter, Recording, State, identify
+from cordax.identification.initial_guess import with_recorded_start
 from cordax.systems import Oscillator
 
 TRUTH = Oscillator(2.0, 50.0, 0.8)
@@ -174,3 +175,20 @@ def test_bad_words_are_named():
             identify(system, recordings, names, **options)
     with pytest.raises(ValueError, match="deviation > 0"):
         Parameter("mass", prior=(1.0, 0.0))
+
+
+def test_initial_states_begin_at_the_recording():
+    """A recording cut out of a motion, and a machine that is at rest far away."""
+    cut = recorded(EVEN, -0.1, 1.5, 7)
+    names = ["state0.q[0]", Parameter("state0.v", bounds=(0.0, 3.0))]
+    velocity = {"d_x": np.concatenate([[np.nan, 1.4], np.full(99, 1.2)])}
+    both = Recording(EVEN, {"x": cut.values["x"]} | velocity)
+    base = Experiment(START, state(5.0, 1.0), dt=0.02)
+    found = with_recorded_start(base, names, both).state0
+    assert float(found.q[0]) == float(cut.values["x"][0]) and float(found.v[0]) == 1.4
+    assert float(with_recorded_start(base, names, both, {"state0.q[0]"}).state0.q[0]) == 5.0
+    outside = Recording(EVEN, {"x": cut.values["x"], "d_x": np.full(101, 9.0)})
+    assert float(with_recorded_start(base, names, outside).state0.v[0]) == 1.0
+    fit = identify(START, cut, [*NAMES, "state0.q", "state0.v"], noise=SIGMA, check_step=False)
+    assert float(fit.start[2]) == float(cut.values["x"][0])
+    assert bool(fit.succeeded), fit.reason

@@ -85,3 +85,11 @@ def test_an_inconsistent_start():
     state = State(jnp.zeros(6), jnp.zeros(6))
     with pytest.raises(ValueError, match=r"state0: .*violates the constraints, \|Phi\| = 0\.5"):
         simulate(robot, state, dt=1e-3, duration=0.01)
+
+
+def test_initial_states_at_rest_in_single_precision():
+    exact = two_rope_robot(4).default_state().q
+    with jax.enable_x64(False):
+        single = two_rope_robot(4).default_state().q
+    assert single.dtype == jnp.float32
+    np.testing.assert_allclose(single, exact, atol=1e-4)

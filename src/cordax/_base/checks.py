@@ -80,6 +80,7 @@ def require_direction(field: str, x) -> None:
 def require_rotation(field: str, x) -> None:
     """Raise unless `x` is a rotation matrix, shape (3, 3), to the precision of single floats."""
     require_shape(field, x, (3, 3))
+    require_finite(field, x)
     expected = "a rotation: orthogonal columns of length 1, determinant 1"
     require_values(field, _is_rotation, x, expected=expected)
 

@@ -14,6 +14,7 @@ from .._base.checks import require, require_known
 from .._base.revalidate import recheck
 from ..control import RecordedInput
 from ..identification import Fit, identify
+from ..identification.initial_guess import with_recorded_start
 from ..identification.messages import outliers, sentences, step_matters, towards_zero
 from ..integrators import BY_NAME
 from ..io import experiment_of, read_csv
@@ -128,6 +129,9 @@ def fit(
         columns = _observed(path, data, base.system.coordinate_names, observe)
         base, input_text = _with_recorded_inputs(path, base, data, inputs)
         base, state_text = _with_initial_state(base, data, start_is_set)
+        if not start_is_set:
+            guesses = parse_values("start", start)
+            base = with_recorded_start(base, split_commas(parameters), data, guesses)
         base, method_text = _with_method(base, data, integrator, dt)
         experiments.append(base.replace(duration=None, save_every=1))
         compared.append(data.select(columns))

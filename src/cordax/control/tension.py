@@ -11,6 +11,7 @@ from .._base.checks import (
     describe,
     require,
     require_finite,
+    require_one_or_each,
     require_positive,
     require_shape,
     require_values,
@@ -89,6 +90,7 @@ class BoundedTension(TensionDistribution):
         given = {name: x for name, x in given.items() if x is not None}
         n = max((x.shape[0] for x in given.values() if x.ndim == 1), default=1)
         for name, x in given.items():
+            require_one_or_each(name, x)
             require_shape(name, x, (), (n,))
         more = f"more than minimum, {describe(self.minimum)} N"
         bounds = self.maximum, self.minimum

@@ -18,7 +18,7 @@ from ..parameters.parameter import Parameter, collect
 from ..recordings.recording import Recording
 from ..simulation.experiment import Experiment
 from .fit import Fit
-from .initial_guess import approach
+from .initial_guess import approach, with_recorded_start
 from .least_squares import levenberg_marquardt
 from .optax_search import FORWARD_LIMIT, first_order
 from .problem import Problem, Trial, noise_levels
@@ -67,8 +67,9 @@ def identify(
       quantities of different units and precision against each other; only ratios matter for the
       estimates and their covariance, unless there are priors. Residuals far above it are no success
       (see `Fit.reason`). None: all alike, and not known.
-    - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
-      stretch that depends on its stiffness); the machine's default state if not given.
+    - `state0`: the initial state, or a function from the machine to it (an elastic machine starts
+      from a stretch that depends on its stiffness); the machine's default state if not given. Then
+      coordinates and velocities of it that are parameters begin at their first recorded values.
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
     - `dt`: step [s]; by default the largest up to `system.default_dt` that divides the (median)
       sampling interval. `t0` [s]: when the run starts; by default at the first recorded instant.
@@ -136,7 +137,9 @@ def identify(
     )
     settings = {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0}
     experiments = _experiments(system, settings, formulation, len(recordings))
-    experiments = [_with_start(e, parameters) for e in experiments]
+    experiments = [
+        _with_start(e, parameters, r) for e, r in zip(experiments, recordings, strict=True)
+    ]
     times = [_begin(system, e, t0) for e in experiments]
     problem = problem_of(experiments, recordings, parameters, noise=noise, times=times, lm=lm)
     options = {"max_steps": max_steps, "tolerance": tolerance, "progress": progress}
@@ -208,16 +211,16 @@ def _begin(system, experiment: Experiment, t0: float | None) -> float | None:
     return t0 if isinstance(system, System) else experiment.t0
 
 
-def _with_start(experiment: Experiment, parameters) -> Experiment:
-    """The machine's own start becomes numbers where some of them are to be fitted."""
+def _with_start(experiment: Experiment, parameters, recording: Recording) -> Experiment:
+    """The machine's own initial state becomes parameters where some of it is to be fitted. The
+    search for it starts from the recording where that shows it."""
     given = parameters if isinstance(parameters, (list, tuple)) else ()  # `collect` refuses others
     names = [getattr(p, "name", p) for p in given]
     wanted = any(isinstance(n, str) and n.startswith("state0") for n in names)
-    return (
-        experiment.replace(state0=experiment.start)
-        if wanted and experiment.state0 is None
-        else experiment
-    )
+    if not wanted or experiment.state0 is not None:
+        return experiment
+    experiment = experiment.replace(state0=experiment.start)
+    return with_recorded_start(experiment, parameters, recording)
 
 
 def _noises(noise, recordings: Sequence[Recording]) -> list[dict[str, Any]]:

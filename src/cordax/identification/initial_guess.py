@@ -2,13 +2,17 @@
 segments say."""
 
 import dataclasses
+from collections.abc import Collection
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._base.checks import known_values
 from .._jax.identity import filter_jit
-from ..parameters.parameter import ParameterSet
+from ..parameters.parameter import Parameter, ParameterSet, collect
+from ..recordings.recording import Recording
+from ..simulation.experiment import Experiment
 from .least_squares import levenberg_marquardt
 from .problem import Problem
 from .shooting import MISSES, Shooting, shooting
@@ -32,6 +36,46 @@ def approach(problem: Problem, starts: int, horizons: int, segments: int, seed: 
     if segments > 1:
         y = _shot(shooting(problem, y, segments), y, options)
     return y
+
+
+def with_recorded_start(
+    experiment: Experiment, parameters, recording: Recording, keep: Collection[str] = ()
+) -> Experiment:
+    """The experiment with the first recorded values of those coordinates and velocities of its
+    initial state that are among the `parameters`. Values outside of a parameter's bounds, and
+    parameters named in `keep`, stay as they are."""
+    listed = parameters if isinstance(parameters, (list, tuple)) else ()  # `collect` checks them
+    named = [Parameter(p) if isinstance(p, str) and p else p for p in listed]
+    wanted = [
+        p for p in named if isinstance(p, Parameter) and p.name.startswith(("state0.q", "state0.v"))
+    ]
+    wanted = [p for p in wanted if p.where is None and p.name not in keep]
+    state, system = experiment.start, experiment.system
+    if not wanted:
+        return experiment
+
+    def first(name: str, default):
+        samples = known_values(recording.values.get(name))
+        if samples is None or samples.ndim != 1 or not np.any(np.isfinite(samples)):
+            return default
+        return samples[np.isfinite(samples)][0]
+
+    q = [first(name, x) for name, x in zip(system.coordinate_names, state.q, strict=True)]
+    v = [first(f"d_{name}", x) for name, x in zip(system.velocity_names, state.v, strict=True)]
+    shown = dataclasses.replace(
+        state, q=jnp.asarray(q, state.q.dtype), v=jnp.asarray(v, state.v.dtype)
+    )
+    experiment = experiment.replace(state0=state)
+    source = experiment.replace(state0=shown)
+    for parameter in wanted:
+        place = collect([parameter.name], experiment).places[0]
+        value = place.read(source)
+        least = 0.0 if parameter.transform == "log" else -np.inf
+        low, high = parameter.bounds or (least, np.inf)
+        concrete = known_values(value)
+        if concrete is not None and np.all((concrete > low) & (concrete < high)):
+            experiment = place.write(experiment, value)
+    return experiment
 
 
 def _up_to(problem: Problem, horizon: float) -> Problem:

@@ -46,6 +46,9 @@ class Recording(eqx.Module):
         plain = isinstance(t, np.ndarray) and t.dtype.kind in "iuf"
         self.t = np.asarray(t if plain else as_float_array(t, "recording.t"), dtype=float)
         require(isinstance(values, Mapping), "recording.values", values, "arrays by name")
+        for name in values:
+            text = isinstance(name, str) and name != ""
+            require(text, "recording.values", repr(name), "names that are texts")
         self.values = {
             name: as_float_array(x, f"recording.values[{name!r}]") for name, x in values.items()
         }
@@ -100,18 +103,22 @@ class Recording(eqx.Module):
 
     @classmethod
     def join(cls, *recordings: "Recording") -> "Recording":
-        """One recording of sensors that have clocks of their own: all instants, with NaN where a
-        sensor has no value. Instants that differ by rounding are one."""
+        """Merge recordings of sensors with different sampling instants: all instants, with NaN
+        where a sensor has no value. Instants that differ by rounding errors are merged, whatever
+        the origin of the time (seconds since 1970); samples of one sensor never are."""
         require(len(recordings) > 0, "recordings", "none", "at least one")
         names = [name for one in recordings for name in one.names]
         twice = sorted({n for n in names if names.count(n) > 1})
         require(not twice, "recordings", ", ".join(twice), "each name in one of them")
         every = np.sort(np.concatenate([one.t for one in recordings]))
-        rounding = 1e-9 * max(float(np.max(np.abs(every))), 1e-300)
-        t = every[np.concatenate([[True], np.diff(every) > rounding])]
+        rounding = max(1e-9 * (every[-1] - every[0]), 4.0 * np.max(np.spacing(np.abs(every))))
+        interval = min(float(np.min(np.diff(one.t))) for one in recordings)
+        rounding = min(rounding, interval / (2.0 * len(recordings) + 2.0))
+        is_new = np.concatenate([[True], np.diff(every) > rounding])
+        t, row_of = every[is_new], np.cumsum(is_new) - 1
         values = {}
         for one in recordings:
-            rows = np.clip(np.searchsorted(t, one.t - rounding), 0, t.size - 1)
+            rows = row_of[np.searchsorted(every, one.t)]
             for name, x in one.values.items():
                 whole = np.full((t.size, *x.shape[1:]), np.nan)
                 whole[rows] = np.asarray(x)

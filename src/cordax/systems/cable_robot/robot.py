@@ -355,9 +355,15 @@ class CableRobot(System):
     def lengths(self, position=None, rotation=None, t=0.0) -> Float[Array, " n"]:
         """Inverse kinematics: cable lengths (n,) [m] with the platform's origin at a position (3,)
         [m] and axes (3, 3); defaults: those of the machine."""
-        position = self.position if position is None else as_float_array(position)
-        rotation = self.rotation if rotation is None else as_float_array(rotation)
-        return kinematics.lengths(self, position, rotation, as_float_array(t))
+        position = self.position if position is None else as_float_array(position, "position")
+        rotation = self.rotation if rotation is None else as_float_array(rotation, "rotation")
+        t = as_float_array(t, "t")
+        require_shape("position", position, (3,))
+        require_finite("position", position)
+        require_rotation("rotation", rotation)
+        require_shape("t", t, ())
+        require_finite("t", t)
+        return kinematics.lengths(self, position, rotation, t)
 
     def pose(self, lengths, guess: State | None = None, t=0.0):
         """Forward kinematics by least squares: position (3,) [m] and axes (3, 3) of the platform at

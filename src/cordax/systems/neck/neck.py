@@ -385,16 +385,20 @@ class Neck(LagrangianSystem):
     def state_at(self, alpha, rate=None, tension=None) -> State:
         """The state with joint angles `alpha` and rates, shape (n_joints,), and, with elastic
         tendons, the given tensions [N], shape (n_tendons,), the motors moving with the joints."""
-        alpha = as_float_array(alpha)
-        rate = jnp.zeros_like(alpha) if rate is None else as_float_array(rate)
-        require_shape("alpha", alpha, (self.n_joints,))
-        require_shape("rate", rate, (self.n_joints,))
+        alpha = as_float_array(alpha, "alpha")
+        rate = jnp.zeros_like(alpha) if rate is None else as_float_array(rate, "rate")
+        for name, x in (("alpha", alpha), ("rate", rate)):
+            require_shape(name, x, (self.n_joints,))
+            require_finite(name, x)
         if not isinstance(self.tendon, ElasticTendon):
             return State(alpha, rate)
         tension = (
-            jnp.zeros(self.n_tendons, alpha.dtype) if tension is None else as_float_array(tension)
+            jnp.zeros(self.n_tendons, alpha.dtype)
+            if tension is None
+            else as_float_array(tension, "tension")
         )
         require_shape("tension", tension, (self.n_tendons,))
+        require_finite("tension", tension)
         length, speed = jax.jvp(self.tendon_length, (alpha,), (rate,))
         theta = (length - tension / self.tendon.stiffness) / self.motors.travel
         return State(

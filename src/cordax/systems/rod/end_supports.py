@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._base.checks import require, require_positive
+from ..._base.checks import require, require_positive, require_shape
 from ..._base.fields import flag_field
 from ..._base.precision import as_float_array, float_field
 from ...mechanics.reference_motion import Constant, Reference, reference_field, require_position
@@ -75,10 +75,12 @@ class End(eqx.Module):
         """Free along x against a spring [N/m], held across; with `slope`, parallel to x. The spring
         ends at an `anchor` (3,) [m], numbers or a `Reference` of time, whose y and z hold the rod;
         None: where the straight rod ends."""
+        along = as_float_array(stiffness, "stiffness")
+        require_shape("stiffness", along, ())
         return End(
             (False, True, True),
             (False, slope, slope),
             twist,
-            jnp.array([1.0, 0.0, 0.0]) * as_float_array(stiffness, "stiffness"),
+            jnp.array([1.0, 0.0, 0.0]) * along,
             anchor,
         )

@@ -39,21 +39,23 @@ def _step(robot, t, q, pull, u, h2):
     return dq, y / h2
 
 
-#: of forces relative to weight and inputs, and of constraints, what may be left at rest
-LEFT = 1e-9
+def _allowed(dtype) -> float:
+    """Largest imbalance at rest: of forces relative to weight and inputs, of constraints [m]."""
+    return max(1e-9, 100.0 * float(jnp.finfo(dtype).eps))
 
 
 def settled(robot, t, q, u, max_steps: int):
-    """Configuration at rest near `q`; raises where what is left exceeds `LEFT`."""
+    """Configuration at rest near `q`; raises where the imbalance exceeds that of the precision."""
     q, force, gap = _settle(robot, t, q, u, jnp.asarray(max_steps))
+    allowed = _allowed(q.dtype)
     known = known_values(force), known_values(gap)
     if any(x is None for x in known):
-        lost = ~((force < LEFT) & (gap < LEFT))
+        lost = ~((force < allowed) & (gap < allowed))
         message = "rest: no state at rest found; try another guess, or more max_steps"
         return raise_compiled(q, lost, 0, [message])
     force, gap = (float(x) for x in known)  # pyright: ignore[reportArgumentType]
     left = f"a guess from which {force:.3g} of the weight and gaps of {gap:.3g} m stay"
-    ok = force < LEFT and gap < LEFT
+    ok = force < allowed and gap < allowed
     require(ok, "guess", left, "one nearer to a state at rest that ropes can reach")
     return q
 
