@@ -214,3 +214,11 @@ def test_batches_have_no_machine(tmp_path):
     batch = cordax.simulate_batch(build, jnp.array([1.0, 2.0]), **options)
     back = Trajectory.load(batch.save(tmp_path / "batch"))
     assert back.system is None and back.end.q.shape == (2, 1)
+
+
+def test_another_machine_of_the_same_class_is_rejected(tmp_path):
+    path = cordax.simulate(Oscillator(mass=2.0), dt=0.1, duration=0.2).save(tmp_path / "run")
+    with pytest.raises(ValueError, match="Oscillator whose parameters differ"):
+        Trajectory.load(path, Oscillator(mass=3.0))
+    back = Trajectory.load(path, Oscillator(mass=2.0))
+    assert float(back.system.mass) == 2.0

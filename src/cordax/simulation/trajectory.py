@@ -297,6 +297,12 @@ def _of_file(path, found: files.Stored, system: System | None, phases=()) -> Tra
     arrays, given = found.arrays, type(system).__name__
     if system is not None and found.machine not in (None, given):
         raise ValueError(f"system: got {given}, but {path} holds a trajectory of {found.machine}")
+    known = system is not None and found.parameters is not None and not phases
+    if known and files.parameters_digest(system) != found.parameters:
+        raise ValueError(
+            f"system: got a {given} whose parameters differ from those of the machine in {path}; "
+            "give the machine of the run"
+        )
     system = found.system if system is None else system
     n_q = arrays["q"].shape[-1]  # of several phases, that of the widest
     if system is not None and system.n_q != n_q and not phases:

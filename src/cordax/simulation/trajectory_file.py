@@ -1,5 +1,6 @@
 """Trajectories as files: arrays by name and a machine as data, checked when read."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,11 +21,13 @@ RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAcc
 
 
 class Stored(NamedTuple):
-    """A trajectory as arrays by name; the machine, where it is known, and its name; phases."""
+    """A trajectory as arrays by name; the machine, where it is known, its name, and a digest of its
+    parameters; phases."""
 
     arrays: dict[str, np.ndarray]
     system: Any
     machine: str | None = None
+    parameters: str | None = None
     phases: tuple["Stored", ...] = ()
 
 
@@ -49,12 +52,25 @@ def _machine(system, prefix: str) -> tuple[dict, dict]:
     """A machine as text and numbers; its name alone where it is no data of cordax: the user gives
     it again when loading."""
     about: dict = {"machine": None if system is None else type(system).__name__}
+    if system is not None:
+        about["parameters"] = parameters_digest(system)
     numbers: dict[str, np.ndarray] = {}
     try:
         about["system"] = describe(system, numbers, f"{prefix}system/")
     except NotDescribable:
         numbers.clear()
     return about, numbers
+
+
+def parameters_digest(system) -> str:
+    """A digest of all numbers of a machine."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(system):
+        if isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
+            x = np.asarray(leaf)
+            digest.update(f"{x.dtype}{x.shape};".encode())
+            digest.update(x.tobytes())
+    return digest.hexdigest()
 
 
 def read(path: str | Path, with_machines: bool) -> Stored:
@@ -88,7 +104,7 @@ def _read(path, own: dict, numbers: dict | None, about: dict) -> Stored:
     _check(own)
     _check_precision(path, own)
     system = None if numbers is None else rebuild(about.get("system"), numbers)
-    return Stored(own, system, about.get("machine"))
+    return Stored(own, system, about.get("machine"), about.get("parameters"))
 
 
 def _under(prefix: str, arrays: dict) -> dict:
