@@ -47,6 +47,24 @@ def test_sums_of_nothing():
     assert found[()] == nothing(jnp.array([3.0, 4.0])) == 4.0
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_products_with_zero_are_not_finite_where_a_factor_is_not(bad):
+    """As in the plain program: `0 x` is NaN there, also where it is selected or compared."""
+
+    def step(x, i):
+        y = ROUTES @ x
+        return jnp.where(y[0] > 0.5, jnp.sin(y), 0.0 * x + jnp.maximum(y, 0.1))
+
+    def run(x):
+        inside, begin, together = in_lanes(step, x, 0)
+        return together(jax.lax.fori_loop(0, 2, lambda i, c: inside(c, i), begin))
+
+    x = jnp.array([[0.3, 0.2, 0.9], [0.3, bad, 0.9], [bad, 0.2, 0.1], [0.1, 0.2, bad]])
+    plain = jax.jit(jax.vmap(lambda x: step(step(x, 0), 1)))(x)
+    assert np.isnan(plain).any() and np.isfinite(plain[0]).all()
+    np.testing.assert_allclose(jax.jit(jax.vmap(run))(x), plain, rtol=1e-14)
+
+
 def test_numbers_that_nothing_is_done_with():
     """XLA refuses fusions with arguments that are not used."""
 

@@ -2,9 +2,11 @@
 
 XLA's CPU backend compiles a batched step of a machine into some hundred loops over the batch, each
 of which writes to memory what the next one reads. Written in single numbers the same step is one
-long expression; `kernel` makes one loop over the batch of it. Numbers that are known (a routing of
-zeros and ones) disappear on the way: `0 x` is zero here also where x is not finite."""
+long expression; `batch_kernel` makes one loop over the batch of it. Constants (a routing of zeros
+and ones) disappear on the way. A product with a constant zero is not computed, but its result
+remembers the other factor: where that factor is not finite, `0 x` is NaN here too."""
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -89,7 +91,9 @@ def evaluate(closed, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Results of a function from arrays of numbers, as arrays of numbers: NumPy arrays of objects,
     each a NumPy scalar where it is known, else an array of JAX of any shape common to all, or of
     no axes."""
-    return _evaluate(_Numbers(), closed, arguments)
+    numbers = _Numbers()
+    results = _evaluate(numbers, closed, arguments)
+    return [_map(lambda i, x=x: numbers.complete(x[i], result=True), x.shape) for x in results]
 
 
 def apart(x) -> np.ndarray:
@@ -257,16 +261,101 @@ def _product(numbers: "_Numbers", e, a, b) -> np.ndarray:
     return _map(entry, shape)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Zeroed:
+    """A scalar whose computation left out products with zero: NaN where one of the `sources` of
+    the other factors is not finite, else `value`."""
+
+    value: Any
+    sources: int  # bit set of places in `_Numbers.sources`
+
+
+#: functions that are NaN where an argument is NaN
+_KEEP_NAN = frozenset(
+    "abs acos acosh add add_any asin asinh atan atan2 atanh cbrt cos cosh div erf exp exp2 expm1 "
+    "log log1p logistic mul neg rsqrt sin sinh sqrt square sub tan tanh".split()
+)
+#: functions that are finite if and only if all arguments are, but for overflow
+_KEEP_FINITE = frozenset("abs add add_any cos mul neg sin square sub".split())
+#: functions that are not finite where the first argument is not, nor at some finite arguments
+_PARTIAL = frozenset("acos asin div log sqrt tan".split())
+
+
 class _Numbers:
-    """Computes single numbers, each once."""
+    """Computes scalars, each once.
+
+    A product with zero is NaN if the other factor is not finite. Whether it is finite follows from
+    its `sources`: arguments of the program, and results of functions that are not finite at some
+    finite arguments or finite at some infinite ones. Overflow within a step is not considered."""
 
     def __init__(self):
-        self.found: dict = {}
+        self.results: dict = {}
+        self.sources: list = []
+        self.origins: dict[int, int] = {}  # sources of a scalar, by its identity
+        self.followed: dict[int, int] = {}  # sources that make a scalar not finite if they are not
+        self.sums: dict[int, Any] = {}  # of sources, times zero
 
     def bind(self, primitive, parameters: dict, *xs) -> Any:
-        simple = self._simplified(primitive.name, xs)
-        if simple is not None:
-            return simple
+        name, sources = primitive.name, 0
+        for x in xs:
+            sources |= x.sources if isinstance(x, _Zeroed) else 0
+        if sources and not _keeps_nan(name, parameters):
+            xs, sources = [self.complete(x) for x in xs], 0
+        xs = tuple(x.value if isinstance(x, _Zeroed) else x for x in xs)
+        value = _simplified(name, xs)
+        if value is None:
+            value = self._computed(primitive, parameters, xs)
+        elif name == "mul" and isinstance(value, np.generic):  # zero
+            sources |= self._origin(xs[0]) | self._origin(xs[1])
+        return _Zeroed(value, sources) if sources else value
+
+    def complete(self, x, result: bool = False) -> Any:
+        """The scalar with the products that were left out. A `result` of the program that is not
+        finite for another reason may remain infinite where it should be NaN."""
+        if not isinstance(x, _Zeroed):
+            return x
+        self._origin(x.value)
+        missing = x.sources & ~(self.followed.get(id(x.value), 0) if result else 0)
+        if not missing:
+            return x.value
+        if missing not in self.sums:
+            operands = [s for k, s in enumerate(self.sources) if missing >> k & 1]
+            add = lambda a, b: self._computed(lax.add_p, {}, (a, b))
+            total = functools.reduce(add, operands)
+            self.sums[missing] = self._computed(lax.mul_p, {}, (total, total.dtype.type(0)))
+        return self._computed(lax.add_p, {}, (x.value, self.sums[missing]))
+
+    def _origin(self, x) -> int:
+        """Sources of a scalar, as a bit set; arguments are their own."""
+        if isinstance(x, np.generic) or not jnp.issubdtype(x.dtype, jnp.floating):
+            return 0
+        if id(x) not in self.origins:
+            self._add_source(x)
+        return self.origins[id(x)]
+
+    def _add_source(self, x, followed: int = 0) -> None:
+        self.origins[id(x)] = bit = 1 << len(self.sources)
+        self.followed[id(x)] = followed | bit
+        self.sources.append(x)
+
+    def _trace_sources(self, name: str, parameters: dict, xs, result) -> None:
+        """Note the sources of a result that was computed."""
+        if isinstance(result, np.generic) or not jnp.issubdtype(result.dtype, jnp.floating):
+            return
+        if name == "convert_element_type" or (name == "integer_pow" and parameters["y"] > 0):
+            keeps = True
+        else:
+            keeps = name in _KEEP_FINITE or (name == "div" and isinstance(xs[1], np.generic))
+        origin, followed = 0, 0
+        for x in xs if keeps else xs[:1] if name in _PARTIAL else ():
+            origin |= self._origin(x)
+            followed |= self.followed.get(id(x), 0)
+        if keeps:
+            self.origins[id(result)], self.followed[id(result)] = origin, followed
+        else:
+            self._add_source(result, followed)
+
+    def _computed(self, primitive, parameters: dict, xs) -> Any:
         if primitive.name == "add_any":
             primitive = lax.add_p
         if primitive.name in ("integer_pow", "square") and parameters.get("y", 2) == 2:
@@ -274,25 +363,35 @@ class _Numbers:
         words = tuple(sorted((k, str(v)) for k, v in parameters.items()))
         name = lambda x: (x.item(), x.dtype) if isinstance(x, np.generic) else id(x)
         key = primitive, words, tuple(map(name, xs))
-        if key not in self.found:  # with its arguments, whose ids must not be used again
-            self.found[key] = _applied(primitive, parameters, xs), xs
-        return self.found[key][0]
+        if key not in self.results:  # with its arguments, whose ids must not be used again
+            result = _applied(primitive, parameters, xs)
+            self.results[key] = result, xs
+            self._trace_sources(primitive.name, parameters, xs, result)
+        return self.results[key][0]
 
-    def _simplified(self, name: str, xs) -> Any:
-        """What known numbers make trivial."""
-        if len(xs) != 2 or not any(isinstance(x, np.floating) for x in xs):
-            return None
-        a, b = xs
-        is_a = lambda c: isinstance(a, np.generic) and a == c
-        is_b = lambda c: isinstance(b, np.generic) and b == c
-        if name == "mul":
-            if is_a(0.0) or is_b(0.0):
-                return a if is_a(0.0) else b
-            return b if is_a(1.0) else a if is_b(1.0) else None
-        if name in ("add", "add_any"):
-            return b if is_a(0.0) else a if is_b(0.0) else None
-        trivial = {"sub": 0.0, "div": 1.0}
-        return a if name in trivial and is_b(trivial[name]) else None
+
+def _keeps_nan(name: str, parameters: dict) -> bool:
+    if name == "convert_element_type":
+        return jnp.issubdtype(parameters["new_dtype"], jnp.floating)
+    return name in _KEEP_NAN or (name == "integer_pow" and parameters["y"] != 0)
+
+
+def _simplified(name: str, xs) -> Any:
+    """The result where a constant makes it trivial, None elsewhere."""
+    constant = [isinstance(x, np.floating) for x in xs]
+    if len(xs) != 2 or all(constant) or not any(constant):
+        return None
+    a, b = xs
+    is_a = lambda c: isinstance(a, np.generic) and a == c
+    is_b = lambda c: isinstance(b, np.generic) and b == c
+    if name == "mul":
+        if is_a(0.0) or is_b(0.0):
+            return a if is_a(0.0) else b
+        return b if is_a(1.0) else a if is_b(1.0) else None
+    if name in ("add", "add_any"):
+        return b if is_a(0.0) else a if is_b(0.0) else None
+    trivial = {"sub": 0.0, "div": 1.0}
+    return a if name in trivial and is_b(trivial[name]) else None
 
 
 def _applied(primitive, parameters: dict, xs) -> Any:
