@@ -192,3 +192,14 @@ def test_what_the_model_made_is_fitted(wires, runs, tmp_path, capsys):
     written = json.loads(numbers.read_text())["one"]["numbers"]
     assert abs(written["EI"] - TRUTH["EI"]) < 0.5 * abs(elsewhere["EI"] - TRUTH["EI"])
     assert "train, mean" in capsys.readouterr().out
+
+
+def test_means_over_wires_and_medians_of_runs(wires):
+    run = lambda label, error: {"label": label, "model": np.full((3, 2), error)}
+    judged = {
+        "DLO1": [run("unseen:0", 10.0), run("unseen:1", 30.0), run("test:0", 5.0)],
+        "DLO2": [run("unseen:0", 11.0)],
+    }
+    first, second = wires.over_wires(judged)
+    mean = "unseen: mean of 2 wires 15.5 mm (20.0, 11.0), median of 3 runs 11.0 mm"
+    assert first == mean and second.startswith("test: mean of 1 wires 5.0 mm")

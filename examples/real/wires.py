@@ -143,6 +143,24 @@ def report(wire, known, runs) -> list[dict]:
     return found
 
 
+def over_wires(judged: dict[str, list[dict]]) -> list[str]:
+    """For each array of runs: mean over the wires of their mean errors, and median of all runs."""
+    errors: dict[str, dict[str, list[float]]] = {}
+    for wire, runs in judged.items():
+        for one in runs:
+            by_wire = errors.setdefault(one["label"].partition(":")[0], {})
+            by_wire.setdefault(wire, []).append(float(np.mean(one["model"])))
+    lines = []
+    for name, by_wire in errors.items():
+        means, runs = [np.mean(x) for x in by_wire.values()], np.concatenate([*by_wire.values()])
+        each = ", ".join(f"{x:.1f}" for x in means)
+        lines.append(
+            f"{name}: mean of {len(means)} wires {np.mean(means):.1f} mm ({each}), "
+            f"median of {len(runs)} runs {np.median(runs):.1f} mm"
+        )
+    return lines
+
+
 def line(wire, label, found) -> None:
     mean = lambda key: np.mean([np.mean(one[key]) for one in found])
     numbers = f"{mean('model'):8.2f} {mean('coordinate'):10.2f} {mean('rigid'):8.2f}"
@@ -201,6 +219,8 @@ def main(arguments=None) -> None:
         if name not in known:
             sys.exit(f"{name}: no numbers in {source}; there are {', '.join(known)}. --fit them")
         judged[name] = report(name, known[name], chosen(arrays, given.predict))
+    if len(judged) > 1:
+        print("\n".join(over_wires(judged)))
     if given.figure:
         from wires_figure import draw
 
