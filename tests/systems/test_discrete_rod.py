@@ -239,7 +239,8 @@ def bent_by(rod, angle):
 
 def test_nothing_slips_below_the_limit_and_all_beyond_it():
     rod, slips = sticky(slip=2.0)
-    t, memory = jnp.zeros(()), slips.init(rod.default_state())
+    t, start = jnp.zeros(()), rod.default_state()
+    memory = slips(t, start, slips.init(start))[1]
     np.testing.assert_allclose(memory, 0.0, atol=1e-12)
     for angle in (0.1, 0.4, -0.4, 0.0):
         state = bent_by(rod, angle)
@@ -309,6 +310,20 @@ def test_steps_know_what_slips_within_them(rubbed):
     assert np.abs(counted - u).max() > 0.1
     before, after = rubbing(rod, t, q, v, u), rubbing(rod, t, q, v, counted)
     np.testing.assert_allclose(after, before, atol=1e-10 * float(jnp.abs(before).max()))
+
+
+def test_friction_starts_without_load_at_any_time(bent):
+    """Grippers have moved until then."""
+    rod, _, q, v = bent
+    rod = dataclasses.replace(rod, stick=jnp.asarray(1.5), slip=jnp.asarray(0.1))
+    slips, t, state = StrandSlip(rod), jnp.asarray(0.9), cordax.State(q, v)
+    u, _ = slips(t, state, slips.init(state))
+    np.testing.assert_allclose(u, strains(rod, t, q)[0][:2].reshape(-1), rtol=1e-12)
+
+
+def test_a_run_with_friction_needs_its_controller():
+    with pytest.raises(ValueError, match=r"control: got None, expected StrandSlip"):
+        cordax.simulate(sticky()[0], dt=1e-3, duration=0.01)
 
 
 def test_what_slips_takes_the_energy():

@@ -54,6 +54,12 @@ class System(eqx.Module):
         return ()
 
     @property
+    def required_control(self) -> str | None:
+        """The controller without which a run has no meaning, for the error of a run without
+        `control`; None where zero inputs are inputs like any others."""
+        return None
+
+    @property
     def separable(self) -> bool:
         """Whether the acceleration depends on q and t alone (constant mass matrix, no damping):
         splitting methods need it."""

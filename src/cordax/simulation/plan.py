@@ -116,6 +116,8 @@ def _make(
     dynamics = Dynamics(machine, way)
     way.check(machine)
     method.check(dynamics)
+    required = machine.required_control
+    require(control is not None or required is None, "control", None, required)
     controller = as_controller(control, machine, state.q.dtype)
     memory = controller.init(state) if memory is None else memory
     fit = recheck(dynamics, method, controller)

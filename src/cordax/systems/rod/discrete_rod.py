@@ -130,6 +130,10 @@ class DiscreteRod(System):
         return tuple(f"slip_{i}_{c}" for c in (1, 2) for i in range(self.segments + 1))
 
     @property
+    def required_control(self):
+        return None if self.stick is None else "StrandSlip(rod), which counts slipped curvature"
+
+    @property
     def units(self):
         return {"nodes": "m", "stretch": "1", "slip": "1/m", "stuck_energy": "J"}
 

@@ -26,10 +26,13 @@ class StrandSlip(Controller):
         return self.rod.strains(t, state.q)[0][:2]
 
     def init(self, state):
-        return self._bent(jnp.zeros((), state.q.dtype), state)
+        # grippers move with time, which the first call knows
+        return jnp.full((2, self.rod.segments + 1), jnp.nan, state.q.dtype)
 
     def __call__(self, t, state, memory):
-        """`memory`: the slipped curvature (2, s + 1) [1/m]."""
+        """`memory`: the slipped curvature (2, s + 1) [1/m]; NaN before the first call, at which
+        friction does nothing."""
         bent = self._bent(t, state)
+        memory = jnp.where(jnp.isnan(memory), bent, memory)
         slipped = bent - resisted(bent - memory, self.rod.slip)
         return slipped.reshape(-1), slipped
