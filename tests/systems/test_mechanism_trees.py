@@ -302,3 +302,22 @@ def test_inertias_of_thin_bodies_are_accepted():
         for dtype in (np.float64, np.float32):
             J = np.asarray(turn @ np.diag(moments) @ turn.T, dtype)
             parts.Solid(1.0, inertia=1e-6 * J)
+
+
+def test_two_quantities_of_one_name_are_refused():
+    body = lambda name: parts.Body(name, parts.Prismatic("z"), solids=parts.point_mass(1.0))
+    rope = lambda name="cable": parts.CableSet(
+        [[parts.Eyelet(), parts.Eyelet("a")]], parts.StrainLaw(1e3), 1.0, name=name
+    )
+    motors = parts.JointMotors("a")
+    parts.Mechanism([body("a"), body("b")], elements=[rope(), rope("second"), motors])
+    for names, elements, message in (
+        ("a", [rope(), rope()], "output 'cable_tension'"),
+        ("a", [motors, motors], "input 'torque_a'"),
+        (("a", "d_a"), [], "velocity 'd_a'"),
+        (("a", "tension"), [rope()], "output 'tension'"),
+        (("a", "torque_a"), [motors], "input 'torque_a'"),
+        (("a", "cable_free"), [rope()], "output 'cable_free'"),
+    ):
+        with pytest.raises(ValueError, match=f"^names: got {message} beside"):
+            parts.Mechanism([body(name) for name in names], elements=elements)

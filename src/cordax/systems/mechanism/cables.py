@@ -196,6 +196,10 @@ class CableSet(Element):
         require_positive("slip_width", self.slip_width)
         self.name = name
 
+    @property
+    def output_names(self):
+        return tuple(f"{self.name}_{quantity}" for quantity in ("tension", "stretch", "free"))
+
     def check(self, tree: Tree):
         for names in self.bodies:
             for body in names:
@@ -314,11 +318,8 @@ class CableSet(Element):
 
     def outputs(self, at, u):
         cable = self.state(at)
-        return {
-            f"{self.name}_tension": cable.tension,
-            f"{self.name}_stretch": cable.stretch,
-            f"{self.name}_free": cable.free,
-        }
+        values = cable.tension, cable.stretch, cable.free
+        return dict(zip(self.output_names, values, strict=True))
 
 
 def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:

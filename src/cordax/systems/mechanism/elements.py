@@ -60,6 +60,11 @@ class Element(eqx.Module):
         """Inputs it takes."""
         return ()
 
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of its outputs that no other part of the mechanism may have."""
+        return ()
+
     def check(self, tree: Tree) -> None:
         """Raise where names do not fit the mechanism."""
 

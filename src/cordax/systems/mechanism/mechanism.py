@@ -23,7 +23,7 @@ from . import drawing, drums, dynamics, kinematics, validity
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
-from .cables import CableSet, strain_terms, wound_cables
+from .cables import CableSet, RigidCable, strain_terms, wound_cables
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop
@@ -73,6 +73,29 @@ class Mechanism(System):
             element.check(tree)
         for guides, windings, radius in wound_cables(self.loops, self.elements):
             drums.check(self.bodies, tree, guides, windings, radius)
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Raise where two quantities of a trajectory would have one name."""
+        outputs = [name for element in self.elements for name in element.output_names]
+        if any(isinstance(part, (RigidCable, CableSet, WoundCables)) for part in self._parts):
+            outputs += ["tension", "wrap"]
+        kinds = {
+            "coordinate": self.coordinate_names,
+            "velocity": tuple(f"d_{name}" for name in self.velocity_names),
+            "input": self.input_names,
+            "output": ("body_position", *outputs),
+        }
+        owner: dict[str, str] = {}
+        for kind, names in kinds.items():
+            for name in names:
+                given = f"{kind} {name!r} beside the {owner.get(name)} of the same name"
+                require(name not in owner, "names", given, "different names of bodies and elements")
+                owner[name] = kind
+
+    @property
+    def _parts(self) -> tuple[Loop | Element, ...]:
+        return (*self.loops, *self.elements)
 
     # --- names
     @property

@@ -47,6 +47,10 @@ class WoundCables(Element):
             require_shape(name, getattr(self, name), (), (len(self.cables),))
             require_positive(name, getattr(self, name), zero_allowed=name == "viscosity")
 
+    @property
+    def output_names(self):
+        return ("strain", "cable_length", "cable_power")
+
     def check(self, tree: Tree):
         kinds = {tree.kinds[tree.body(name, "WoundCables: cables")] for name in self.cables}
         ok = len(kinds) == 1 and all(
