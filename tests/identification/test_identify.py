@@ -122,10 +122,10 @@ def test_a_batch_of_noise_draws_is_one_call_and_is_covered(exact, fit):
 def test_other_starts_and_numbers_do_not_retrace(exact, fit):
     from cordax.identification._identify import _solve
 
-    before = _solve._cached._cache_size()  # pyright: ignore
+    before = _solve.compiled._cached._cache_size()  # pyright: ignore
     other = Oscillator(2.0, 30.0, 1.2)
     again = identify(other, noisy(exact), NAMES, control=force, noise=SIGMA, **SETUP)
-    assert _solve._cached._cache_size() == before  # pyright: ignore
+    assert _solve.compiled._cached._cache_size() == before  # pyright: ignore
     assert np.allclose(again.values, fit.values, rtol=1e-7)
 
 

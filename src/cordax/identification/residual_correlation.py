@@ -16,7 +16,7 @@ Because the process is estimated as well, variances follow from few degrees of f
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Complex, Float, Int, Shaped
 
 from ..math import lapack
 
@@ -67,7 +67,7 @@ def error_covariance(
     of J^T J, priors included: `half @ half.T = (J^T J)^-1`, so that `J @ half` is orthonormal."""
     residuals = [seen_first(r, s) for r, s in zip(residuals, seen, strict=True)]
     slopes = [seen_first(J @ half, s) for J, s in zip(slopes, seen, strict=True)]
-    waves = [jnp.fft.rfft(J, 2 * len(J), axis=0) for J in slopes]
+    waves = [_transform(J, 2 * len(J)) for J in slopes]
     counts = [jnp.sum(s, axis=0) for s in seen]
     measured = [_autocovariance(r, n) for r, n in zip(residuals, counts, strict=True)]
     raw = [g[:, : _lags(g) + 1] for g in measured]
@@ -131,11 +131,27 @@ def _model(fitted, counts, measured) -> ErrorModel:
     )
 
 
+def _along_time(transform, x: Shaped[Array, "k ..."]) -> Shaped[Array, "f ..."]:
+    """`transform` of every row along the first axis, one after the other: XLA refuses operands of
+    several dimensions whose layout is not that of rows (jaxlib 0.10, with dimensions of size 1)."""
+    rows = jax.lax.map(transform, x.reshape(len(x), -1).T)
+    return rows.T.reshape(-1, *x.shape[1:])
+
+
+def _transform(x: Float[Array, "k ..."], size: int) -> Complex[Array, "f ..."]:
+    """Fourier transform along the first axis, padded with zeros to `size` samples."""
+    return _along_time(lambda row: jnp.fft.rfft(row, size), x)
+
+
+def _inverse_transform(x: Shaped[Array, "f ..."]) -> Float[Array, "k ..."]:
+    return _along_time(jnp.fft.irfft, x)
+
+
 def _autocovariance(r: Float[Array, "k c"], count: Int[Array, " c"]) -> Float[Array, "c k"]:
     """Sums of products of samples l apart over the number of samples."""
     k = len(r)
-    power = jnp.abs(jnp.fft.rfft(r, 2 * k, axis=0)) ** 2
-    return jnp.fft.irfft(power, 2 * k, axis=0)[:k].T / jnp.maximum(count, 1)[:, None]
+    power = jnp.abs(_transform(r, 2 * k)) ** 2
+    return _inverse_transform(power)[:k].T / jnp.maximum(count, 1)[:, None]
 
 
 def _describe(covariance: Float[Array, "c k"], count: Int[Array, " c"]):
@@ -209,7 +225,7 @@ def _spectrum(a: Float[Array, "c l"], innovation: Float[Array, " c"], size: int)
     """Power over `size` frequencies from 0 to half the sampling rate, shape (f, c), and the
     transfer function from errors to innovations."""
     lag = jnp.pad(-a, ((0, 0), (1, 0))).at[:, 0].set(1.0)
-    transfer = jnp.fft.rfft(lag, 2 * (size - 1), axis=1).T
+    transfer = _transform(lag.T, 2 * (size - 1))
     return innovation / jnp.abs(transfer) ** 2, transfer
 
 
@@ -231,7 +247,7 @@ def _followed(waves, spectrum, middle) -> Float[Array, "c k"]:
     H R + R H - H R H with H = Q Q^T; `waves` is the Fourier transform of Q, `middle` Q^T R Q."""
     leverage = jnp.sum(jnp.abs(waves) ** 2, axis=2)
     explained = jnp.einsum("fci,ij,fcj->fc", waves.conj(), middle, waves).real
-    return jnp.fft.irfft(2.0 * spectrum * leverage - explained, axis=0).T
+    return _inverse_transform(2.0 * spectrum * leverage - explained).T
 
 
 def _variance_of_variance(waves, spectrum, a, innovation, order, count):
@@ -252,7 +268,7 @@ def _variance_of_variance(waves, spectrum, a, innovation, order, count):
     number = jnp.maximum(count, 1)[:, None]
     # over the variance of innovations, so that sizes do not matter
     unit = _spectrum(a, jnp.ones_like(innovation), len(waves))[0]
-    lags = jnp.fft.irfft(unit, axis=0)[:m].T
+    lags = _inverse_transform(unit)[:m].T
     lag = jnp.abs(jnp.arange(m)[:, None] - jnp.arange(m))
     both = used[:, :, None] & used[:, None, :]
     toeplitz = jnp.where(both, lags[:, lag], jnp.eye(m))
