@@ -59,10 +59,7 @@ def test_least_effort_from_rest_to_rest(moved):
     t = np.asarray(moved.trajectory.t)
     np.testing.assert_allclose(moved.trajectory["x"], (3.0 - 2.0 * t) * t**2, atol=1e-3)
     assert abs(moved.trajectory["x"][-1] - 1.0) < 1e-5
-    end = moved.trajectory
-    violation = max(abs(float(end.q[-1, 0]) - 1.0), abs(float(end.v[-1, 0])))
-    assert 0.0 < violation <= 1e-6  # within the tolerance, and reported as it is
-    assert moved.violations["arrives"] == pytest.approx(violation, rel=1e-3)
+    assert moved.violations["arrives"] <= 1e-6
     # the cost is 48 d^2, so that moving less by a unit saves 96
     assert abs(moved.multipliers["arrives"][0, 0]) == pytest.approx(96.0, rel=1e-2)
     assert "optimum found" in moved.summary()
@@ -331,6 +328,17 @@ def test_steep_starts_end_at_the_optimum():
     with pytest.warns(UserWarning, match="still lowers the cost"):
         found = cordax.optimise(machine, [k], lambda m: cost(m.stiffness - 10.0), max_steps=3)
     assert not found.succeeded and "NOT found" in found.summary()
+
+
+def test_violations_within_the_tolerance_are_reported():
+    """Newton's step for mass^2 = 4 from 3 ends at 13/6; a scale of 1e7 counts that as kept."""
+    four = Constraint(lambda m: m.mass**2, 4.0, 4.0, "four", scale=1e7)
+    with pytest.warns(UserWarning, match="stopped before"):
+        found = cordax.optimise(
+            Oscillator(mass=3.0), ["mass"], lambda m: m.mass, [four], max_steps=1
+        )
+    assert found.violations["four"] == pytest.approx(abs(found.values["mass"] ** 2 - 4.0), rel=1e-6)
+    assert found.violations["four"] > 0.1 and "four: kept (violation" in found.summary()
 
 
 def test_numbers_that_go_together():

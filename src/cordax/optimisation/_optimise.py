@@ -218,7 +218,7 @@ def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> 
         end = point if improved else end
         assert end is not None
         search.rescale(end.y, tolerance)
-        usable = search.good and not search.flat and max_steps > 0
+        usable = search.good and max_steps > 0
         converged = not (improved and usable) or (end.success and search.stationary())
     return _report(search, end, y0)
 

@@ -231,7 +231,7 @@ class Search:
     def descent(self) -> float:
         """Longest step, in units of the parameters, along the negative projected gradient that
         lowers the cost by a tenth of the linear prediction; 0 at a stationary point."""
-        if self.flat or self.stationary():
+        if self.stationary():
             return 0.0
         assert self.at is not None
         y, cost, low_high = self.at, self.cost(self.at), np.array(self.box()).T
