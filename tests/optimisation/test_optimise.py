@@ -366,7 +366,7 @@ def test_numbers_that_go_together():
         ({"searches": 0}, "searches"),
         ({"experiment": CART.replace(control=HELD), "segments": 5}, "sampled"),
         ({"parameters": [Parameter("duration", bounds=(2.0, 3.0))]}, "duration"),
-        ({"parameters": [Parameter("duration", also=("control.path.values",))]}, "a module with parameters"),
+        ({"parameters": [Parameter("duration", also=("control.path.values",))]}, "with parameters"),
         ({"parameters": [Parameter("damping", prior=(1.0, 0.1))]}, "damping: prior"),
         ({"parameters": [Parameter("damping", each=True)]}, "damping: each"),
     ],

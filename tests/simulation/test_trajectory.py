@@ -168,7 +168,7 @@ def test_batches_to_xarray_and_units_to_tables(tmp_path):
     assert str(data["velocity_unit"].sel(velocity="angle").values) == "rad/s"
     assert bool(data["succeeded"].all())
     other = eqx.tree_at(lambda run: run.t, two, two.t.at[1].add(1.0))
-    with pytest.raises(ValueError, match="same instants"):
+    with pytest.raises(ValueError, match="equal time grids"):
         other.to_xarray()
     assert one.to_pandas().attrs["units"]["d_angle"] == "rad/s"
     head = one.to_csv(tmp_path / "a.csv").read_text().splitlines()[0]
