@@ -17,8 +17,9 @@ from jax.core import ShapedArray, Tracer
 from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import ad, batching, mlir
 
+from . import features
 from .materialise import materialise
-from .scalarise import apart, count, evaluate
+from .scalarise import Unknown, apart, count, evaluate
 
 #: numbers of a function up to which it is taken apart: compilation takes longer than it saves later
 MOST = 20_000
@@ -48,7 +49,11 @@ def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Call
     begin = tuple(x.astype(jnp.float64) for x in _singles(leaves))
     try:
         body.look(begin[0], *_singles(given), *begin)
-    except Exception:  # places that are not known, or what nobody thought of: arrays always work
+    except Unknown:  # indices that depend on data
+        return None
+    except (AttributeError, KeyError, NotImplementedError, TypeError) as error:
+        # a primitive of JAX has other parameters than those tried; arrays always work
+        features.warn("batch kernel", f"{type(error).__name__}: {error}")
         return None
     # numbers that all members share are given to each, before the loop: XLA's loops need one shape
     held = [jnp.where(begin[0] != begin[0], x, x) for x in _singles(given)]

@@ -9,7 +9,8 @@ three-joint neck, 2.6 to 0.45 per trajectory in a batch of 64, and a quarter les
 (`benchmarks/materialise.py`).
 
 It is the identity for every JAX transformation. On CPU it lowers to a conditional whose predicate
-is true in practice but unknown to the compiler; on other devices it lowers to nothing."""
+is true in practice but unknown to the compiler; on other devices it lowers to nothing.
+`CORDAX_MATERIALISE=0` turns it off."""
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,8 @@ import numpy as np
 from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+
+from . import features
 
 _materialise_p = Primitive("materialise")
 _materialise_p.multiple_results = True
@@ -27,6 +30,8 @@ _NEVER = {8: np.int64(0x7FF8C0DAC0DAC0DA), 4: np.int32(0x7FC0C0DA)}
 
 def materialise(tree):
     """Return `tree` unchanged, computed once and stored, whatever uses it afterwards."""
+    if not features.is_on("materialise"):
+        return tree
     leaves, treedef = jax.tree.flatten(tree)
     floats = [i for i, leaf in enumerate(leaves) if _is_storable_float(leaf)]
     if not floats:

@@ -24,7 +24,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._base.atomic_files import replacing
-from . import identity, library_code
+from . import features, identity, library_code
 from .xla_flags import programs_folder
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic)
@@ -174,6 +174,7 @@ def _surroundings() -> tuple:
     return (
         library_code.code(),
         library_code.versions(),
+        features.status(),
         os.environ.get("XLA_FLAGS", ""),
         jax.default_backend(),
         jax.device_count(),

@@ -15,6 +15,8 @@ import os
 import warnings
 from pathlib import Path
 
+from . import features
+
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
 _SETTING = f"{_OPTION}=1000000000"
 _OVERLAPS = "-vectorize-memory-check-threshold=100000"
@@ -26,7 +28,7 @@ _LEVEL = "xla_backend_optimization_level"
 
 def request_hoisting() -> None:
     """Ask XLA to compile time loops into one function. Called when cordax is imported."""
-    if os.environ.get("CORDAX_HOIST", "1") == "0":
+    if not features.is_on("loop hoisting"):
         return
     flags = os.environ.get("XLA_FLAGS", "")
     if _OPTION in flags:
@@ -115,7 +117,7 @@ def enable_cache(folder: str | Path | None = None) -> Path:
     **Arguments:** `folder`: where; the default is `cordax` in the user's cache folder
     (`XDG_CACHE_HOME` or `~/.cache`); one that nobody else writes to, since what is in it is run.
     Returns the folder. Machines, methods and controllers of cordax are not traced again either,
-    unless the environment has `CORDAX_PROGRAMS=0`.
+    unless the environment has `CORDAX_PROGRAMS=0` or `CORDAX_FAST=0`.
     """
     import jax
 
@@ -126,7 +128,7 @@ def enable_cache(folder: str | Path | None = None) -> Path:
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.005)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    _programs = path / "programs" if os.environ.get("CORDAX_PROGRAMS", "1") != "0" else None
+    _programs = path / "programs" if features.is_on("stored programs") else None
     return path
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 
 from .. import __version__
+from .._jax import features
 from .._jax.xla_flags import hoisting_active
 
 _PACKAGES = ("jax", "jaxlib", "equinox", "diffrax", "optimistix", "numpy", "scipy", "matplotlib")
@@ -40,7 +41,8 @@ def doctor(json: bool = False) -> int:
     if not report["loops hoisted"]:
         print(
             "\nTime loops are not compiled into one function: simulations run several times "
-            "slower. Import\ncordax before any other code uses JAX, and do not set CORDAX_HOIST=0."
+            "slower. Import\ncordax before any other code uses JAX, and set neither "
+            "CORDAX_HOIST=0 nor CORDAX_FAST=0."
         )
     return 0
 
@@ -58,10 +60,14 @@ def facts() -> dict:
     cache = jax.config.jax_compilation_cache_dir  # pyright: ignore
     files = [x for x in Path(cache).rglob("*") if x.is_file()] if cache else []
     size = sum(path.stat().st_size for path in files) / 1e6
+    hoisted, lines = hoisting_active(), features.status()
+    if not hoisted and features.is_on("loop hoisting"):
+        lines["loop hoisting"] = "off: JAX was used before cordax was imported, or XLA_FLAGS"
     return report | {
         "devices": ", ".join(str(d) for d in jax.devices()),
         "precision": "float64" if jax.config.jax_enable_x64 else "float32",  # pyright: ignore
-        "loops hoisted": hoisting_active(),
+        "loops hoisted": hoisted,
+        **lines,
         "compile cache": f"{cache}, {len(files)} files, {size:.0f} MB" if cache else "off",
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
     }

@@ -17,8 +17,8 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from .._base.checks import require, require_whole
+from .._jax import features
 from .._jax.identity import by_value, filter_jit, jit, token_of
-from .._jax.xla_flags import compiler_is_known
 from ..mechanics import System
 from ._simulate import Start, simulate, start_of, stored_count
 from .executor import Static, batch_capacity, split
@@ -269,7 +269,9 @@ def _started(build, static: Static, arrays, row) -> tuple[Run, Any, Any, Any]:
 
 def _undifferentiated(found: Start) -> tuple[Run, Any, Any, Any]:
     """A member's run, state and times, of which no derivatives are asked for."""
-    lanes = jax.default_backend() == "cpu" and compiler_is_known()
+    lanes = jax.default_backend() == "cpu" and features.is_on("batch kernel")
+    if jax.default_backend() == "cpu":
+        features.warn_if_off("batch kernel")
     run = dataclasses.replace(found.run, traced=False, lanes=lanes)
     dtype = found.given[0].q.dtype
     return run, found.given, jnp.asarray(found.t0, dtype), jnp.asarray(found.dt, dtype)

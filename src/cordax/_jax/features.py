@@ -1,0 +1,82 @@
+"""Registry of the features that make cordax fast and depend on internals of JAX or XLA.
+
+Each has a plain fallback with the same results and a switch in the environment. `CORDAX_FAST=0`
+turns all of them off, `cordax doctor` lists them."""
+
+import os
+import warnings
+from typing import NamedTuple
+
+
+class Feature(NamedTuple):
+    """A feature: its switch, an environment variable, and its effect while it is on."""
+
+    switch: str
+    effect: str
+    fallback: str
+
+
+FEATURES = {
+    "loop hoisting": Feature(
+        "CORDAX_HOIST", "time loops are one function", "simulations are several times slower"
+    ),
+    "batch kernel": Feature(
+        "CORDAX_BATCH_KERNEL", "batches are one vectorised loop", "batches are about 5 times slower"
+    ),
+    "materialise": Feature(
+        "CORDAX_MATERIALISE", "shared terms are computed once", "steps are up to 3 times slower"
+    ),
+    "stored programs": Feature(
+        "CORDAX_PROGRAMS",
+        "programs are stored with the compilation cache",
+        "machines are traced again in every process",
+    ),
+}
+_warned: set[str] = set()
+
+
+def reason_off(name: str) -> str | None:
+    """Why the feature is off, such as `CORDAX_FAST=0`; None while its switches allow it."""
+    for switch in ("CORDAX_FAST", FEATURES[name].switch):
+        if os.environ.get(switch, "1") == "0":
+            return f"{switch}=0"
+    if name == "batch kernel":
+        from .xla_flags import compiler_is_known, compiler_version
+
+        if not compiler_is_known():
+            return "not tried with jaxlib {}.{}".format(*compiler_version())
+    return None
+
+
+def is_on(name: str) -> bool:
+    """Whether the feature is on."""
+    return reason_off(name) is None
+
+
+def warn_if_off(name: str) -> None:
+    """Warn that a feature is off which would speed up this call. A switch silences the warning."""
+    reason = reason_off(name)
+    if reason is not None and not reason.endswith("=0"):
+        warn(name, reason)
+
+
+def warn(name: str, reason: str) -> None:
+    """Warn, once per process, that the fallback of a feature is used."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    feature = FEATURES[name]
+    warnings.warn(
+        f"{name} is off ({reason}): {feature.fallback}. {feature.switch}=0 silences this.",
+        stacklevel=3,
+    )
+
+
+def status() -> dict[str, str]:
+    """One line per feature: on with its effect, or off with the reason."""
+    lines = {}
+    for name, feature in FEATURES.items():
+        reason = reason_off(name)
+        state = f"on: {feature.effect}" if reason is None else f"off ({reason}): {feature.fallback}"
+        lines[name] = state
+    return lines
