@@ -321,3 +321,18 @@ def test_two_quantities_of_one_name_are_refused():
     ):
         with pytest.raises(ValueError, match=f"^names: got {message} beside"):
             parts.Mechanism([body(name) for name in names], elements=elements)
+
+
+@pytest.mark.parametrize("kind", [parts.Revolute, parts.Prismatic])
+def test_axes_have_length_one_however_they_are_set(kind):
+    """By the constructor, in a batch, and by `tree_at`."""
+    axis, q = jnp.array([0.0, 2.0, 0.0]), jnp.array([0.3])
+    expected = kind("y").motion(q, None)
+    motions = [
+        kind(axis).motion(q, None),
+        jax.tree.map(lambda x: x[0], jax.vmap(lambda a: kind(a).motion(q, None))(axis[None])),
+        eqx.tree_at(lambda joint: joint.axis, kind(), axis).motion(q, None),
+    ]
+    for motion in motions:
+        for x, y in zip(motion, expected, strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-14, atol=1e-15)

@@ -83,7 +83,7 @@ class Revolute(Joint):
         _check_axis(self.axis)
 
     def motion(self, q, v):
-        a = self.axis
+        a = _unit(self.axis)
         s, c = sincos(q[0])
         R = c * jnp.eye(3) + s * _cross_matrix(a) + (1.0 - c) * a[:, None] * a
         zero = jnp.zeros(3)
@@ -102,8 +102,9 @@ class Prismatic(Joint):
         _check_axis(self.axis)
 
     def motion(self, q, v):
-        S = jnp.concatenate([jnp.zeros(3), self.axis])[None]
-        return JointMotion(jnp.eye(3), self.axis * q[0], S, jnp.zeros(6))
+        a = _unit(self.axis)
+        S = jnp.concatenate([jnp.zeros(3), a])[None]
+        return JointMotion(jnp.eye(3), a * q[0], S, jnp.zeros(6))
 
 
 class Universal(Joint):
@@ -237,6 +238,11 @@ def _axis(axis) -> Any:
     if known is not None and known.shape == (3,) and np.linalg.norm(known) > 0:
         return axis / jnp.linalg.norm(axis)
     return axis
+
+
+def _unit(axis) -> Float[Array, " 3"]:
+    """An axis of length one. Only constructors normalise: `eqx.tree_at` and sweeps do not."""
+    return axis / jnp.sqrt(jnp.sum(axis**2))
 
 
 def _check_axis(axis) -> None:
