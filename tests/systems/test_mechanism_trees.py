@@ -336,3 +336,18 @@ def test_axes_have_length_one_however_they_are_set(kind):
     for motion in motions:
         for x, y in zip(motion, expected, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("angle", [80.0, 120.0, 170.0])
+def test_welds_close_without_half_a_turn_between_their_frames(angle):
+    """From any angle apart; frames that are half a turn apart are not welded."""
+    weld = parts.FrameLoop("world", "b", rows=("x", "y", "z", "rx", "ry", "rz"))
+    machine = parts.Mechanism(
+        [parts.Body("b", parts.Floating(), solids=parts.cube(0.1, mass=1.0))], [weld]
+    )
+    half = np.deg2rad(angle) / 2
+    guess = np.array([np.cos(half), 0.0, np.sin(half), 0.0, 0.1, -0.2, 0.3])
+    closed = np.asarray(machine.assembled(guess).q)
+    np.testing.assert_allclose(np.abs(closed), [1, 0, 0, 0, 0, 0, 0], atol=1e-9)
+    with pytest.raises(ValueError, match="loops: cannot close"):
+        machine.assembled(np.array([0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]))

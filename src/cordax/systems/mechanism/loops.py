@@ -25,6 +25,7 @@ from ..._base.fields import name_field, names_field
 from ..._base.precision import as_float_array, float_field
 from ..._jax.constant_gather import take
 from ..._jax.materialise import materialise
+from ...math.safe import safe_sqrt
 from ...mechanics.constraints import ConstraintTerms
 from .joints import rotation_between
 from .kinematics import Motions, cross
@@ -140,9 +141,9 @@ class SphericalLoop(_Pair):
 
 class FrameLoop(_Pair):
     """Two frames, one in each body, whose relative position [m] and rotation [rad, for small
-    errors] vanish in some `rows`: "x", "y", "z" along axes of the predecessor's frame, "rx", "ry",
-    "rz" about them. All six are a weld, without "rz" a hinge about z, without "z" a slider along z,
-    without both a cylindrical joint."""
+    errors; 2 sin(angle/2) with all three rotations] vanish in some `rows`: "x", "y", "z" along axes
+    of the predecessor's frame, "rx", "ry", "rz" about them. All six are a weld, without "rz" a
+    hinge about z, without "z" a slider along z, without both a cylindrical joint."""
 
     predecessor: str = name_field()
     successor: str = name_field()
@@ -171,6 +172,12 @@ class FrameLoop(_Pair):
         along = jnp.sum(A * gap[:, None], axis=0)
         Q = jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
         turn = 0.5 * jnp.stack([Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1]])
+        if {"rx", "ry", "rz"} <= set(self.rows):
+            # sin(angle) vanishes at half a turn as well: take 2 sin(angle/2), which does not; next
+            # to half a turn, where its axis is lost in round-off, any value far from zero
+            cosine = 1.0 + jnp.trace(Q)
+            turn = turn * 2.0 / safe_sqrt(jnp.maximum(cosine, 1e-9))
+            turn = jnp.where(cosine > 1e-9, turn, 2.0)
         every = ("x", "y", "z", "rx", "ry", "rz")
         return jnp.concatenate([along, turn])[np.array([every.index(r) for r in self.rows])]
 
