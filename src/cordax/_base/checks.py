@@ -68,6 +68,7 @@ def _positive(x):
 
 
 def require_finite(field: str, x) -> None:
+    """Raise unless every entry is finite."""
     require_values(field, lambda x: abs(x) < math.inf, x, expected="finite values")
 
 
