@@ -62,10 +62,11 @@ print(json.dumps(found))
 def optimised(code: str) -> dict:
     """What it finds, in a new process without the flags of the others."""
     environment = {k: x for k, x in os.environ.items() if k != "XLA_FLAGS"}
+    paths = [str(TESTS), str(TESTS / "systems"), os.environ.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     shown = subprocess.run(
         [sys.executable, "-c", BEGIN + code + END],
         env=environment,
-        cwd=TESTS,
         capture_output=True,
         text=True,
     )

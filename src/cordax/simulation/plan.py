@@ -117,7 +117,8 @@ def _make(
     way.check(machine)
     method.check(dynamics)
     required = machine.required_control
-    require(control is not None or required is None, "control", None, required)
+    if required is not None:
+        require(control is not None, "control", None, required)
     controller = as_controller(control, machine, state.q.dtype)
     memory = controller.init(state) if memory is None else memory
     fit = recheck(dynamics, method, controller)
