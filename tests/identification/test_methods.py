@@ -73,6 +73,6 @@ def test_progress_is_shown_and_what_cannot_be_cut_is_named(recording, capsys):
     identify(experiment(), first, NAMES, progress=True, **OPTIONS)
     jax.effects_barrier()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > 3 and all(line.startswith("residuals ") for line in lines)
+    assert len(lines) > 3 and all(line.startswith("RMS residual ") for line in lines)
     with pytest.raises(ValueError, match=r"segments.*at most the 29 stored"):
         identify(experiment(), first, NAMES, segments=30, **OPTIONS)
