@@ -111,6 +111,59 @@ def test_another_sweep_in_the_folder_is_noticed(tmp_path):
         Sweep.load(tmp_path)
 
 
+GRAVITY = 1.0
+
+
+def _load(mass):
+    return GRAVITY * mass
+
+
+class _Hanging(Oscillator):
+    def potential_energy(self, t, q):
+        return super().potential_energy(t, q) - _load(self.mass) * q[0]
+
+
+class _Machine(_Hanging):
+    pass
+
+
+def test_changes_of_globals_helpers_and_base_classes_are_noticed(tmp_path, monkeypatch):
+    """Neither is part of the experiment; the machine of the user reaches all of them."""
+    options = {"folder": tmp_path, "shard": 3, "chunk": 3}
+    machine = BASE.replace(system=_Machine())
+    cordax.sweep(machine, TABLE, MEASURES, **options)
+    for change in (
+        lambda patch: patch.setitem(globals(), "GRAVITY", 2.0),
+        lambda patch: patch.setitem(globals(), "_load", lambda mass: mass + 1.0),
+        lambda patch: patch.setattr(_Hanging, "potential_energy", Oscillator.potential_energy),
+    ):
+        with monkeypatch.context() as patch:
+            change(patch)
+            with pytest.raises(ValueError, match="differs in experiment"):
+                cordax.sweep(machine, TABLE, MEASURES, **options)
+    assert cordax.sweep(machine, TABLE, MEASURES, **options).finished.all()
+
+
+def test_an_older_sweep_ends_when_its_folder_is_overwritten(tmp_path, monkeypatch):
+    options = {"folder": tmp_path, "shard": 2, "chunk": 2}
+    real, newer = sweeps.sweep.__globals__["run_shard"], []
+
+    def run(job, folder, index, part):
+        if index == 1 and not newer:  # between two shards of the older sweep
+            newer.append(None)
+            heavier = BASE.replace(system=Oscillator(damping=3.0))
+            newer[0] = cordax.sweep(heavier, TABLE, MEASURES, **options, overwrite=True)
+        return real(job, folder, index, part)
+
+    monkeypatch.setitem(sweeps.sweep.__globals__, "run_shard", run)
+    with pytest.raises(RuntimeError, match="has been overwritten by another sweep"):
+        cordax.sweep(BASE, TABLE, MEASURES, **options)
+    loaded = Sweep.load(tmp_path)
+    assert loaded.finished.all()
+    for name in MEASURES:
+        np.testing.assert_array_equal(loaded.measures[name], newer[0].measures[name])
+
+
 def test_shards_of_other_rows_and_corrupt_ones_are_computed_again(tmp_path):
     options = {"folder": tmp_path, "shard": 3, "chunk": 3}
     whole = cordax.sweep(BASE, TABLE, MEASURES, **options)
@@ -130,14 +183,18 @@ def test_shards_of_other_rows_and_corrupt_ones_are_computed_again(tmp_path):
         )
 
 
-def test_executors_find_the_same(whole, tmp_path):
+def test_executors_find_the_same(whole, tmp_path, monkeypatch):
     with ThreadPoolExecutor(2) as threads:
         found = cordax.sweep(BASE, TABLE, MEASURES, shard=4, chunk=2, executor=threads)
     np.testing.assert_array_equal(found.measures["final x"], whole.measures["final x"])
     # other processes: spawned, as JAX has threads that do not survive a fork
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         options = {"shard": 4, "chunk": 2, "executor": pool, "folder": tmp_path}
-        found = cordax.sweep(BASE, TABLE, MEASURES, **options)
+        found = cordax.sweep(BASE, TABLE, (*MEASURES, _high), **options)
+        # a process that was started earlier has the global value of that time
+        monkeypatch.setitem(globals(), "LIMIT", 3.0)
+        with pytest.raises(RuntimeError, match=r"other global values .* start the workers again"):
+            cordax.sweep(BASE, TABLE, (*MEASURES, _high), **options | {"folder": None})
     np.testing.assert_allclose(found.measures["final x"], whole.measures["final x"], atol=1e-13)
     assert len(list(tmp_path.glob("shard-*.npz"))) == 2
 

@@ -106,7 +106,7 @@ class Reachable:
         elif isinstance(x, type):
             self._visit_class(x)
         elif isinstance(x, types.ModuleType):
-            self._add(f"module {x.__name__}")
+            self._add(f"module {x.__name__}".replace("__mp_main__", "__main__"))
             if not library.is_library_module(x):
                 self.own = True
                 self._modules[id(x)] = x
@@ -193,7 +193,7 @@ class Reachable:
             self._visit(value)
 
     def _visit_function(self, f: types.FunctionType) -> None:
-        self._add(f"function {f.__module__}.{f.__qualname__}")
+        self._add(f"function {_module_of(f)}.{f.__qualname__}")
         facts, origin = code_facts(f.__code__), library.kind_of_file(f.__code__.co_filename)
         self._hash.update(facts.digest)
         for cell in f.__closure__ or ():
@@ -245,7 +245,7 @@ class Reachable:
             self._give_up(f"{f.__qualname__} uses {module.__name__}")
 
     def _visit_class(self, kind: type) -> None:
-        self._add(f"class {kind.__module__}.{kind.__qualname__}")
+        self._add(f"class {_module_of(kind)}.{kind.__qualname__}")
         known = library_class(kind)
         self._hash.update(known.digest)
         if known.origin == "cordax":
@@ -369,6 +369,12 @@ _CONTENTS = (list, dict, set, frozenset, tuple, bool, int, float, complex, str, 
 _METACLASSES = (type(eqx.Module), type(enum.Enum))
 #: modules with objects that nothing can read or change
 _CONSTANT_MODULES = ("jaxlib._jax", "jaxlib.xla_extension", "builtins", "_thread", "_abc")
+
+
+def _module_of(x: Any) -> str:
+    """The module of a function or class. Processes that are spawned have another name for the
+    module that is run as a program."""
+    return "__main__" if x.__module__ == "__mp_main__" else str(x.__module__)
 
 
 def _has_known_attributes(kind: type) -> bool:

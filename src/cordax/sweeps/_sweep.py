@@ -54,8 +54,9 @@ def sweep(
     - `envelope`: quantities whose mean, deviation and extremes over all variants are kept at every
       stored instant.
     - `folder`: where finished shards are written as they come. A sweep that was killed goes on from
-      there; nothing that is finished is lost or computed again. A folder with another sweep, or one
-      of another version of the code, is refused unless `overwrite`.
+      there; nothing that is finished is lost or computed again. A folder with a sweep of another
+      experiment, table or code (functions, classes and global values of the user included) is
+      rejected unless `overwrite`. An older sweep that still runs in an overwritten folder ends.
     - `shard`: rows that are computed and written together; `chunk` as in `simulate_batch`.
     - `executor`: any `concurrent.futures.Executor` (a process pool, dask's or ray's): each shard is
       one task. In this process otherwise. With several processes of `jax.distributed`, each takes
@@ -159,16 +160,30 @@ def run_shard(job: Job, folder: Path | None, index: int, part: dict[str, np.ndar
     for name, x in kept["envelope"].items():
         found |= {f"envelope/{name}/{k}": v for k, v in sums(kept["t"], x, good).items()}
     if folder is not None:
-        origin = shard_files.origin_of(job.page or {}, index, part)
-        shard_files.write_shard(folder, index, found, origin)
+        shard_files.write_shard(folder, index, found, job.page or {}, part)
     return found
 
 
-def run_elsewhere(packed: bytes, x64: bool, folder, index: int, part) -> dict:
-    """`run_shard` in another process, whose precision is set before its arrays are made."""
+def run_elsewhere(
+    packed: bytes, x64: bool, expected: bytes | None, folder: Path | None, index: int, part
+) -> dict:
+    """`run_shard` in another process, whose precision is set before its arrays are made. Raises
+    `RuntimeError` if code or global values differ from those of the process that began the sweep:
+    `expected` is the digest of the job there, None if it is not known."""
     if x64:
         enable_x64()
-    return run_shard(pickle.loads(packed), folder, index, part)
+    job = pickle.loads(packed)
+    digest = _code_of(job)
+    if None not in (digest, expected) and digest != expected:
+        raise RuntimeError(
+            "this worker process has other code or other global values than the process that began "
+            "the sweep; start the workers again"
+        )
+    return run_shard(job, folder, index, part)
+
+
+def _code_of(job: Job) -> bytes | None:
+    return digest_of(job.experiment, job.measures, library_code.code())
 
 
 def _results(job: Job, executor: Executor | None, folder, parts: dict[int, dict]):
@@ -178,7 +193,9 @@ def _results(job: Job, executor: Executor | None, folder, parts: dict[int, dict]
             yield i, run_shard(job, folder, i, part)
         return
     packed = pickle.dumps(job)
-    start = lambda i: executor.submit(run_elsewhere, packed, job.x64, folder, i, parts[i])
+    expected = _code_of(pickle.loads(packed))  # objects shared as in a worker
+    job_of = lambda i: (packed, job.x64, expected, folder, i, parts[i])
+    start = lambda i: executor.submit(run_elsewhere, *job_of(i))
     waiting = {start(i): i for i in parts}
     failed: list[tuple[int, BaseException]] = []
     try:

@@ -29,7 +29,7 @@ def open_folder(folder: Path, page: dict[str, Any], table: dict[str, np.ndarray]
     path = folder / _PAGE
     if path.exists():
         old = read_page(folder)
-        differs = [name for name in page if old.get(name) != page[name]]
+        differs = differences(old, page)
         if not differs:
             return
         if not overwrite:
@@ -37,14 +37,14 @@ def open_folder(folder: Path, page: dict[str, Any], table: dict[str, np.ndarray]
                 f"{folder} holds a sweep that differs in {', '.join(differs)}: choose another "
                 "folder, or replace it (overwrite)"
             )
-        for shard in folder.glob("shard-*.npz"):
-            shard.unlink()
-        path.unlink()
     elif any(folder.glob("shard-*.npz")):
         raise ValueError(f"{folder} holds shards without {_PAGE}: choose another folder")
     _save(folder / _TABLE, table)
     with replacing(path) as part:
         part.write_text(json.dumps(page, indent=2) + "\n", encoding="utf-8")
+    # after the page: from now on a process that still runs the older sweep writes no more shards
+    for shard in folder.glob("shard-*.npz"):
+        shard.unlink(missing_ok=True)
 
 
 def read_page(folder: Path) -> dict[str, Any]:
@@ -59,6 +59,11 @@ def read_page(folder: Path) -> dict[str, Any]:
     if not known:
         raise ValueError(f"{path}: got something else, expected the page of a sweep of cordax")
     return page
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Names of the entries in which two pages differ."""
+    return [name for name in new if old.get(name) != new[name]]
 
 
 def read_table(folder: Path) -> dict[str, np.ndarray]:
@@ -79,8 +84,18 @@ def origin_of(page: dict[str, Any], index: int, rows: dict[str, np.ndarray]) -> 
 _ORIGIN = "origin"
 
 
-def write_shard(folder: Path, index: int, found: dict[str, Any], origin: str) -> None:
-    """`origin`: a digest of the sweep and of the rows of this shard."""
+def write_shard(
+    folder: Path, index: int, found: dict[str, Any], page: dict[str, Any], rows: dict[str, Any]
+) -> None:
+    """Write the results of `rows` together with their origin. Raises `RuntimeError` if the folder
+    belongs to another sweep by now. Should that happen during the writing, the origin shows it."""
+    path = folder / _PAGE
+    if not path.is_file() or differences(read_page(folder), page):
+        raise RuntimeError(
+            f"{folder} has been overwritten by another sweep, so this sweep ends and leaves its "
+            "shards alone"
+        )
+    origin = origin_of(page, index, rows)
     _save(shard_path(folder, index), found | {_ORIGIN: np.asarray(origin)})
 
 
