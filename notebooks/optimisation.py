@@ -86,7 +86,7 @@ pull = cordax.Constraint(
 mass = float(hung.platform.mass)
 masses = {"platform.mass": mass * np.array([0.9, 1.0, 1.1])}
 cost = lambda run: 1e3 * swing(run)
-problem = {"scenarios": masses, "max_steps": 40, "tolerance": 1e-7}
+problem = {"scenarios": masses, "max_steps": 80, "tolerance": 1e-5}
 
 # %%
 clock = time.perf_counter()
