@@ -109,3 +109,84 @@ def test_outputs_are_observed_whole_or_by_component():
     for unknown in ("tension_3", "tension_0", "strain_1"):
         with pytest.raises(ValueError, match=f"{unknown}.*alpha_1"):
             observe(run, unknown)
+
+
+def decay():
+    t = 0.01 * np.arange(2001)
+    x = np.exp(-0.1 * t) * np.cos(6.0 * t)
+    return Recording(t, {"x": x, "force": np.where(t < 5.0, np.sin(t), 0.0)})
+
+
+def test_parts_of_a_recording_are_cut_out_and_thinned():
+    log = decay()
+    part = log.between(1.0, 2.0)
+    assert (part.t[0], part.t[-1], part.t.size) == (1.0, 2.0, 101)
+    assert np.array_equal(part.values["x"], log.values["x"][100:201])
+    assert part.shift(-1.0).t[0] == 0.0
+    with pytest.raises(ValueError, match="between: got 30 to 40 s with 0 samples"):
+        log.between(30.0, 40.0)
+    other = Recording(log.t[:-1] + 0.005, {"y": log.t[:-1]})
+    thin = Recording.join(log, other).thin(10)  # each sensor, not each row
+    assert np.sum(~np.isnan(thin.values["x"])) == 201 and np.sum(~np.isnan(thin.values["y"])) == 200
+    assert log.rename({"x": "angle"}).names == ("angle", "force")
+    with pytest.raises(ValueError, match="names: got force, expected each name once"):
+        log.rename({"x": "force"})
+
+
+def test_resampling_keeps_gaps():
+    t = np.array([0.0, 0.1, 0.2, 0.3, 2.0, 2.1])
+    found = Recording(t, {"x": 2.0 * t}).resample(0.05)
+    assert np.allclose(np.diff(found.t), 0.05)
+    x = np.asarray(found.values["x"])
+    inside = (found.t > 0.31) & (found.t < 1.99)
+    assert np.all(np.isnan(x[inside])) and np.allclose(x[~inside], 2.0 * found.t[~inside])
+    whole = Recording(t, {"x": 2.0 * t}).resample(0.05, gap=2.0)
+    assert np.allclose(whole.values["x"], 2.0 * whole.t)
+
+
+def test_the_filter_leaves_half_the_power_at_its_cutoff_and_shifts_no_phase():
+    t = 0.01 * np.arange(4001)
+    slow, edge, fast = (np.sin(2 * np.pi * f * t) for f in (0.2, 2.0, 15.0))
+    middle = slice(500, 3500)
+    for x, gain in ((slow, 1.0), (edge, np.sqrt(0.5)), (fast, 0.0)):
+        for order in (2, 4):
+            y = Recording(t, {"x": x}).filter(2.0, order=order).values["x"]
+            assert np.max(np.abs(y[middle] - gain * x[middle])) < 0.01
+    gap = slow.copy()
+    gap[2000:2100] = np.nan
+    y = np.asarray(Recording(t, {"x": gap}).filter(2.0).values["x"])
+    assert np.array_equal(np.isnan(y), np.isnan(gap))
+    with pytest.raises(ValueError, match="uneven sampling, expected resample"):
+        Recording(t**1.1, {"x": slow}).filter(2.0)
+    with pytest.raises(ValueError, match="cutoff: got 60 Hz, expected less than 50 Hz"):
+        Recording(t, {"x": slow}).filter(60.0)
+
+
+def test_windows_by_gaps_inputs_and_energy():
+    log = decay()
+    free = log.windows(4.0, constant=["force"])
+    assert np.allclose((free[0].t[0], free[0].t[-1]), (5.0, 8.74))
+    assert len(free) == 4 and free[-1].t[-1] == 20.0
+    shaken = log.values["x"].at[1000:1100].multiply(3.0)
+    energy = lambda r: np.asarray(r.values["x"]) ** 2 + np.roll(np.asarray(r.values["x"]), 26) ** 2
+    found = Recording(log.t, {"x": shaken}).windows(
+        20.0, shortest=2.0, energy=energy, rise=0.3, least=0.2
+    )
+    assert found[0].t[-1] < 10.05 and all(not (w.t[0] < 10.0 < w.t[-1] - 0.2) for w in found)
+    rows = np.r_[0:300, 600:1000]
+    holes = Recording(log.t[rows], {"x": log.values["x"][rows]}).windows(10.0, shortest=1.0)
+    assert [(w.t[0], w.t[-1]) for w in holes] == [(0.0, 2.99), (6.0, 9.99)]
+    whole = log.windows(4.0, shortest=3.9, constant={"force": 1e-9})
+    assert [round(w.t[0], 9) for w in whole] == [5.0, 9.0, 13.0]  # the remainder is too short
+    assert log.windows(20.0, shortest=16.0, constant={"force": 1e-9}) == []
+
+
+def test_units_in_the_columns_of_a_data_frame(capsys):
+    import pandas as pd
+
+    frame = pd.DataFrame({"t [ms]": [0.0, 10.0], "angle [deg]": [180.0, 90.0]})
+    found = Recording.from_pandas(frame)
+    assert np.allclose(found.t, [0.0, 0.01]) and np.allclose(
+        found.values["angle"], [np.pi, np.pi / 2]
+    )
+    assert "'angle [deg]' is angle [rad]" in capsys.readouterr().out

@@ -15,6 +15,7 @@ from .registry import machine_kinds
 
 if TYPE_CHECKING:
     from .csv import read_csv, write_csv
+    from .logs import read_recording
     from .robot_file import RobotFile
     from .templates import starting_file
     from .toml import read_robot
@@ -23,6 +24,7 @@ __getattr__, __dir__ = later(
     __name__,
     {
         "csv": "read_csv write_csv",
+        "logs": "read_recording",
         "robot_file": "RobotFile",
         "templates": "starting_file",
         "toml": "read_robot",
@@ -43,6 +45,7 @@ __all__ = [
     "machine_kinds",
     "read_csv",
     "read_machine",
+    "read_recording",
     "read_robot",
     "starting_file",
     "write_csv",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._base.checks import require
-from .quantities import is_quantity, quantity
+from .._base.quantities import is_quantity, quantity
 from .registry import Argument, arguments, find_kind, kinds, own_kinds
 from .table import Table
 

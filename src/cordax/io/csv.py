@@ -1,14 +1,17 @@
 """Recordings and trajectories as text tables.
 
-The first row names the columns: `time` [s], then quantities by the names a trajectory knows, in
-SI units (`alpha_1`, `d_alpha_1`, `torque_2`, `tension_1`). A quantity without a column was not
-observed; an empty cell or `nan` is a missing sample. Lines before it that begin with `#` may say
-where the numbers come from, `# name = words`.
+cordax writes a row of column names (`time` [s], then quantities by the names that a trajectory has,
+in SI units: `alpha_1`, `d_alpha_1`, `torque_2`, `tension_1`) and rows of numbers. A quantity
+without a column was not observed; an empty cell or `nan` is a missing sample. Lines above the
+table that begin with `#` hold notes, `# name = text`. `read_csv` also reads tables of other
+programs.
 """
 
 import csv
+import datetime
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,74 +19,175 @@ import numpy as np
 from .._base.atomic_files import replacing
 from .._base.checks import require, require_known
 from ..mechanics.units import unit_of
+from ..recordings.headers import TIME, interpretation, is_unit, read_headers
 from ..recordings.recording import Recording
 from ..simulation.trajectory import Trajectory, as_columns
 
-TIME = "time"
+#: characters beyond ASCII that tables of Windows programs (code page 1252) have in headers
+_SIGNS = "°µ²³·"
+_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
-def read_csv(path: str | Path) -> Recording:
-    """Read a recording. Raises `ValueError` naming file, row and column of what cannot be read."""
+def read_csv(path: str | Path, *, report: Callable[[str], object] | None = print) -> Recording:
+    """Read a recording from a text table, also as other programs write it.
+
+    - Columns are separated by commas, semicolons or tabs. With semicolons or tabs numbers may have
+      decimal commas.
+    - The time column is named `time`, `Time`, `t` or `timestamp`. It contains numbers, or dates
+      such as `2024-05-01 12:00:00.25`, which are counted in seconds from the first one.
+    - Headers may contain units, `angle [deg]`, `Time (ms)`, `x / mm`; units may also have a row of
+      their own below the headers. Values are converted to SI units [s, m, kg, rad]. Values with an
+      unknown unit are not changed.
+    - Columns without any number, such as texts, are left out.
+
+    `report` is called with a line about everything that is not plain: separators, names, units and
+    columns left out. The same text is `recording.about["interpretation"]`.
+
+    Raises `ValueError` naming file, row and column of what cannot be read."""
     path = Path(path)
-    rows, about = _rows(path)
+    rows, notes, delimiter = _rows(path)
     require(len(rows) > 0, str(path), "an empty file", "a row of column names and rows of numbers")
-    names = [name.strip() for name in rows[0][1]]
+    headers = [header.strip() for header in rows[0][1]]
     where = f"{path}, row {rows[0][0]}"
-    require(
-        TIME in names,
-        where,
-        ", ".join(names),
-        f"a column named '{TIME}' [s]: commas between columns, SI units, names alone",
-    )
-    require(all(names), where, f"columns {names}", "a name for every column")
-    twice = sorted({n for n in names if names.count(n) > 1})
-    require(not twice, where, f"{', '.join(twice)} more than once", "different column names")
-    require(len(names) > 1, where, f"only '{TIME}'", "at least one more column")
-    table = np.array([_numbers(path, n, row, names) for n, row in rows[1:]])
-    require(len(table) > 1, str(path), f"{len(table)} rows of numbers", "at least two")
-    columns = dict(zip(names, table.T, strict=True))
-    t = columns.pop(TIME)
+    while (
+        len(headers) > 1 and not headers[-1] and all(_ends_empty(r, headers) for _, r in rows[1:])
+    ):
+        headers = headers[:-1]
+        rows = [(n, row[: len(headers)]) for n, row in rows]
+    require(all(headers), where, f"columns {headers}", "a name for every column")
+    units, first = None, 1
+    if len(rows) > 1 and _is_unit_row(rows[1][1], len(headers)):
+        units, first = rows[1][1], 2
+    columns = read_headers(where, headers, units)
+    names = [column.name for column in columns]
+    require(len(names) > 1, where, f"only '{headers[0]}'", "at least one more column")
+    body = rows[first:]
+    for n, row in body:
+        width = len(names)
+        require(
+            len(row) == width, f"{path}, row {n}", f"{len(row)} cells", f"{width}, one per column"
+        )
+    require(len(body) > 1, str(path), f"{len(body)} rows of numbers", "at least two")
+    comma = delimiter != "," and any("," in cell for _, row in body for cell in row)
+    t, values, empty = np.empty(0), {}, []
+    for i, column in enumerate(columns):
+        cells = [row[i].strip() for _, row in body]
+        if column.name == TIME:
+            t = column.factor * _times(path, column.header, body, cells, comma)
+        elif any(cells) and not any(map(_has_number, cells)):
+            empty.append(column.header)
+        else:
+            numbers = [
+                _number(path, column.header, n, x, comma)
+                for (n, _), x in zip(body, cells, strict=True)
+            ]
+            values[column.name] = column.factor * np.array(numbers)
     bad = np.flatnonzero(~np.isfinite(t) | (np.diff(t, prepend=-np.inf) <= 0))
     if bad.size:
-        first = int(bad[0])
-        where = f"{path}, row {rows[first + 1][0]}, column {TIME}"
-        before = f" after {t[first - 1]:.9g} s" if first else ""
-        require(False, where, f"{t[first]:.9g} s{before}", "finite times that increase")
-    return Recording(t, columns, about)
+        row = int(bad[0])
+        place = f"{path}, row {body[row][0]}, column {TIME}"
+        before = f" after {t[row - 1]:.9g} s" if row else ""
+        require(False, place, f"{t[row]:.9g} s{before}", "finite times that increase")
+    require(
+        len(values) > 0, where, ", ".join(headers), "at least one column of numbers beside time"
+    )
+    columns = [c for c in columns if c.header not in empty]
+    read = interpretation(columns)
+    lines = [f"{_DELIMITERS[delimiter]} between columns"] if delimiter != "," else []
+    lines += ["decimal commas"] if comma else []
+    lines += [read["interpretation"]] if read else []
+    lines += [f"{header!r} has no numbers and is left out" for header in empty]
+    if lines:
+        read["interpretation"] = "; ".join(lines)
+        if report is not None:
+            report(f"{path}: {read['interpretation']}")
+    return Recording(t, values, notes | read)
 
 
-def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, str]]:
-    """Rows that are not blank, with their numbers, and what the comments say."""
-    rows, about = [], {}
+def _ends_empty(row: list[str], headers: list[str]) -> bool:
+    return len(row) < len(headers) or (len(row) == len(headers) and not row[-1].strip())
+
+
+def _is_unit_row(row: list[str], width: int) -> bool:
+    """Whether all cells are units in brackets, known units or empty, and at least one is not."""
+    cells = [cell.strip() for cell in row]
+    bracketed = lambda cell: re.fullmatch(r"\[[^\[\]]*\]|\([^()]*\)", cell) is not None
+    units = [bracketed(cell) or is_unit(cell) for cell in cells if cell and cell != "-"]
+    return len(row) == width and len(units) > 0 and all(units)
+
+
+def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, str], str]:
+    """Rows that are not blank, with their numbers, the notes above them, and the delimiter."""
+    lines, notes = _text(path).splitlines(keepends=True), {}
+    first = 0
+    for line in lines:
+        if line.strip() and not line.lstrip().startswith(("#", '"#')):
+            break
+        name, sign, text = line.strip().strip('"').lstrip("# ").partition("=")
+        notes |= {name.strip(): text.strip()} if sign else {}
+        first += 1
+    header = re.sub(r'"[^"]*"', "", lines[first]) if first < len(lines) else ""
+    delimiter = ";" if ";" in header else "\t" if "\t" in header and "," not in header else ","
+    rows = []
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            for n, row in enumerate(csv.reader(file), 1):
-                if not rows and row and row[0].lstrip().startswith("#"):
-                    name, sign, words = ",".join(row).lstrip("# ").partition("=")
-                    about |= {name.strip(): words.strip()} if sign else {}
-                elif any(map(str.strip, row)):
-                    rows.append((n, row))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: got bytes that are no text, expected UTF-8") from error
+        for n, row in enumerate(csv.reader(lines[first:], delimiter=delimiter), first + 1):
+            if any(map(str.strip, row)):
+                rows.append((n, row))
     except csv.Error as error:
-        raise ValueError(f"{path}: got what is no table of commas ({error})") from error
-    return rows, about
+        raise ValueError(f"{path}: not a table of text ({error})") from error
+    return rows, notes, delimiter
 
 
-def _numbers(path: Path, number: int, row: list[str], names: list[str]) -> list[float]:
-    where = f"{path}, row {number}"
-    require(len(row) == len(names), where, f"{len(row)} cells", f"{len(names)}, one per column")
-    values = []
-    for name, cell in zip(names, row, strict=True):
-        text = cell.strip()
+def _text(path: Path) -> str:
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        text = data.decode("latin-1")
+        if set(re.findall(r"[^\x00-\x7f]", text)) <= set(_SIGNS):
+            return text
+        raise ValueError(f"{path}: got bytes that are not text, expected UTF-8") from error
+
+
+def _has_number(cell: str) -> bool:
+    return _parsed(cell, True) is not None
+
+
+def _parsed(cell: str, comma: bool) -> float | None:
+    """The number in a cell, NaN if it is empty, None if it is something else."""
+    if not cell:
+        return math.nan
+    if comma and "." in cell and "," in cell:  # a separator of thousands
+        return None
+    try:
+        return float(cell.replace(",", ".") if comma else cell)
+    except ValueError:
+        return None
+
+
+def _number(path: Path, header: str, row: int, cell: str, comma: bool) -> float:
+    value = _parsed(cell, comma)
+    ok = value is not None and not math.isinf(value)
+    require(ok, f"{path}, row {row}, column {header}", repr(cell), "a finite number, or nothing")
+    assert value is not None
+    return value
+
+
+def _times(path: Path, header: str, body, cells: list[str], comma: bool) -> np.ndarray:
+    """Times in the unit of the column; dates as seconds from the first."""
+    if _parsed(cells[0], comma) is not None:
+        numbers = [
+            _number(path, header, n, x, comma) for (n, _), x in zip(body, cells, strict=True)
+        ]
+        return np.array(numbers)
+    dates = []
+    for (n, _), cell in zip(body, cells, strict=True):
         try:
-            value = float(text) if text else math.nan
+            dates.append(datetime.datetime.fromisoformat(cell.replace(",", ".")))
         except ValueError:
-            value = math.inf
-        ok = not math.isinf(value)
-        require(ok, f"{where}, column {name}", repr(text), "a finite number, or nothing")
-        values.append(value)
-    return values
+            place = f"{path}, row {n}, column {header}"
+            require(False, place, repr(cell), "a number, or a date such as 2024-05-01 12:00:00.25")
+    return np.array([(date - dates[0]).total_seconds() for date in dates])
 
 
 def write_csv(

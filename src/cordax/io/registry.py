@@ -17,10 +17,10 @@ import equinox as eqx
 import jax
 
 from .._base.precision import Number
+from .._base.quantities import units_of
 from ..mechanics import System
 from ..mechanics.reference_motion import Reference
 from ..systems import PACKAGES
-from .quantities import units_of
 
 _ROOT = __name__.split(".")[0]
 #: imported when something is looked for there

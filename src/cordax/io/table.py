@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from .._base.checks import require
+from .._base.quantities import is_quantity, quantity
 from .line_numbers import lines_of
-from .quantities import is_quantity, quantity
 
 _REQUIRED: Any = object()
 

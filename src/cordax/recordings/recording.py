@@ -1,27 +1,30 @@
 """Measured data."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._base.checks import require, require_shape
+from .._base.checks import require, require_number, require_shape, require_whole
 from .._base.precision import as_float_array
 from ..simulation.trajectory import Trajectory
+from . import signals
+from .headers import TIME, interpretation, read_headers
+from .windows import pieces, spans
 
 
 class Recording(eqx.Module):
-    """What was measured.
+    """Measured signals over time.
 
     `t` [s], shape (k,), increasing; `values`: arrays of shape (k,), or (k, ...) as the machine's
-    outputs, by the names a trajectory knows: coordinates, velocities (`d_` + name), inputs,
-    outputs, and single components of outputs counted from one (`tension_2`). NaN marks what is
-    missing, so that gaps and different sampling rates are possible (`join` makes such a table of
-    several). Sampling need not be even. Observe as little as is known:
-    names that are left out are not compared. `about`: words on where it comes from, by name, such
-    as the `integrator` and step `dt` [s] of a simulation.
+    outputs, by the names of quantities of a trajectory: coordinates, velocities (`d_` + name),
+    inputs, outputs, and single components of outputs counted from one (`tension_2`). NaN marks
+    missing samples, so that gaps and different sampling rates are possible (`join` merges
+    recordings of several sensors). Sampling need not be even. Quantities without values are not
+    compared. `about`: texts on the origin of the data, by name, such as the `integrator` and time
+    step `dt` [s] of a simulation.
 
     **Example:**
 
@@ -69,20 +72,30 @@ class Recording(eqx.Module):
         return tuple(self.values)
 
     @classmethod
-    def from_pandas(cls, frame, about: Mapping[str, str] | None = None) -> "Recording":
-        """Of a `pandas.DataFrame`: a column `time` [s], or an index of seconds or of time
-        differences, and a column for each quantity."""
-        if "time" in frame.columns:
-            t, frame = frame["time"].to_numpy(), frame.drop(columns="time")
-        else:
-            t = frame.index.to_numpy()
-        values = {str(name): frame[name].to_numpy(dtype=float) for name in frame.columns}
-        return cls(_seconds(t), values, about)
+    def from_pandas(
+        cls,
+        frame,
+        about: Mapping[str, str] | None = None,
+        report: Callable[[str], object] | None = print,
+    ) -> "Recording":
+        """From a `pandas.DataFrame`: a column `time` (or `Time`, `t`) [s], or an index of seconds,
+        time differences or dates, and a column for each quantity. Headers may contain units, as in
+        `io.read_csv`; `report` is called with a line that says how they were read."""
+        columns = read_headers("frame", [str(c) for c in frame.columns], needs_time=False)
+        arrays = {c.name: frame.iloc[:, i].to_numpy() for i, c in enumerate(columns)}
+        factors = {c.name: c.factor for c in columns}
+        t = _seconds(arrays.pop(TIME)) if TIME in arrays else _seconds(frame.index.to_numpy())
+        values = {n: factors[n] * np.asarray(x, dtype=float) for n, x in arrays.items()}
+        notes = interpretation(columns)
+        if notes and report is not None:
+            report(f"data frame: {notes['interpretation']}")
+        return cls(factors.get(TIME, 1.0) * t, values, notes | dict(about or {}))
 
     @classmethod
     def from_xarray(cls, dataset, about: Mapping[str, str] | None = None) -> "Recording":
-        """Of an `xarray.Dataset` (or a `DataArray` with a name): its variables along `time` [s]; a
-        dataset by `Trajectory.to_xarray` gives coordinates, velocities, inputs and outputs."""
+        """From an `xarray.Dataset` (or a `DataArray` with a name): its variables along `time`
+        [s]. A dataset by `Trajectory.to_xarray` gives coordinates, velocities, inputs and
+        outputs."""
         dataset = dataset if hasattr(dataset, "data_vars") else dataset.to_dataset()
         require("time" in dataset.coords, "dataset", list(dataset.coords), "a coordinate 'time'")
         labelled = {"q": ("coordinate", ""), "v": ("velocity", "d_"), "u": ("input", "")}
@@ -128,9 +141,143 @@ class Recording(eqx.Module):
 
     def select(self, names) -> "Recording":
         """Only these names."""
+        self._require(names)
+        return Recording(self.t, {n: self.values[n] for n in names}, self.about)
+
+    def rename(self, names: Mapping[str, str]) -> "Recording":
+        """Other names for quantities: `{"Winkel": "angle"}`."""
+        self._require(names)
+        new = [names.get(n, n) for n in self.names]
+        twice = sorted({n for n in new if new.count(n) > 1})
+        require(not twice, "names", ", ".join(twice), "each name once")
+        return Recording(self.t, dict(zip(new, self.values.values(), strict=True)), self.about)
+
+    def shift(self, seconds: float) -> "Recording":
+        """The same with `seconds` [s] added to all instants."""
+        require_number("seconds", seconds, positive=False)
+        return Recording(self.t + seconds, self.values, self.about)
+
+    def between(self, t0: float, t1: float) -> "Recording":
+        """The samples from `t0` to `t1` [s], both included. Instants stay as they are."""
+        require_number("t0", t0, positive=False)
+        require_number("t1", t1, positive=False)
+        rows = (self.t >= t0) & (self.t <= t1)
+        given = f"{t0:g} to {t1:g} s with {int(np.sum(rows))} samples"
+        held = f"at least two samples; the recording lasts from {self.t[0]:g} to {self.t[-1]:g} s"
+        require(int(np.sum(rows)) > 1, "between", given, held)
+        return self._at(rows)
+
+    def resample(self, interval: float, *, gap: float | None = None) -> "Recording":
+        """Samples at equal intervals [s] from the first instant on, by linear interpolation of each
+        channel. Nothing is interpolated across gaps longer than `gap` [s] (5 median intervals of
+        the channel by default). Use `filter` first where `interval` is longer than that of the
+        samples: otherwise fast motions appear as slow ones (aliasing)."""
+        require_number("interval", interval)
+        count = int(np.floor((self.t[-1] - self.t[0]) / interval * (1.0 + 1e-12)))
+        require(count > 0, "interval", interval, f"at most {self.t[-1] - self.t[0]:g} s")
+        t = self.t[0] + interval * np.arange(count + 1)
+        arrays = self._arrays()
+        values = {n: signals.interpolate(self.t, x, t, gap) for n, x in arrays.items()}
+        return Recording(t, values, self.about)
+
+    def thin(self, every: int) -> "Recording":
+        """Every `every`-th sample of each channel, from its first one on. Nothing is averaged."""
+        require_whole("every", every, 1)
+        values = {n: signals.thinned(x, every) for n, x in self._arrays().items()}
+        seen = [np.any(~np.isnan(x.reshape(len(x), -1)), axis=1) for x in values.values()]
+        return Recording(self.t, values, self.about)._at(np.any(seen, axis=0))
+
+    def filter(
+        self, cutoff: float, *, order: int = 2, names: Sequence[str] | None = None
+    ) -> "Recording":
+        """The channels (`names`; all by default) through a Butterworth low-pass, forwards and
+        backwards, so that no phase is shifted: at `cutoff` [Hz] half of the power is left. Spans
+        between gaps are filtered separately. Samples must be evenly spaced (see `resample`)."""
+        require_number("cutoff", cutoff)
+        require_whole("order", order, 1)
+        chosen = self.names if names is None else tuple(names)
+        self._require(chosen)
+        arrays = self._arrays()
+        for name in chosen:
+            arrays[name] = signals.low_pass(name, self.t, arrays[name], cutoff, order)
+        return Recording(self.t, arrays, self.about)
+
+    def windows(
+        self,
+        longest: float,
+        *,
+        shortest: float | None = None,
+        gap: float | None = None,
+        constant: Sequence[str] | Mapping[str, float] = (),
+        energy: str | Callable[["Recording"], object] | None = None,
+        least: float = 0.01,
+        rise: float = 0.05,
+    ) -> list["Recording"]:
+        """Windows of the recording in which the machine moves freely, in order of time.
+
+        - `longest`, `shortest` [s]: longer spans are cut into equal windows, shorter ones are left
+          out (by default those shorter than half of `longest`).
+        - `gap` [s]: windows never contain a longer interval without samples; by default 5 median
+          intervals.
+        - `constant`: inputs that must be constant within a window, by name, or with the largest
+          change allowed; by default six times the scatter of their samples.
+        - `energy`: a name, or a function of the recording that returns an array of shape (k,), with
+          any unit. Windows are then decays: the energy stays above the share `least` of its largest
+          value, and never rises by more than the share `rise` of that value above its lowest value
+          so far.
+
+        **Example:**
+
+        ```python
+        import cordax
+        import numpy as np
+
+        t = 0.01 * np.arange(1001)
+        log = cordax.Recording(t, {"x": np.exp(-0.2 * t) * np.cos(5 * t), "force": 1.0 * (t < 4)})
+        free = log.windows(3.0, constant=["force"])
+        print([(window.t[0], window.t[-1]) for window in free])
+        ```
+        """
+        require_number("longest", longest)
+        shortest = 0.5 * longest if shortest is None else shortest
+        require_number("shortest", shortest)
+        require(shortest <= longest, "shortest", shortest, f"at most {longest:g} s")
+        limits = constant if isinstance(constant, Mapping) else dict.fromkeys(constant)
+        self._require(limits)
+        arrays = self._arrays()
+        held = []
+        for name, limit in limits.items():
+            require_shape(f"constant: {name}", arrays[name], (len(self.t),))
+            held.append((name, arrays[name], limit))
+        power = None
+        if energy is not None:
+            if isinstance(energy, str):
+                self._require([energy])
+                power = arrays[energy]
+            else:
+                power = np.asarray(energy(self), dtype=float)
+            require_shape("energy", power, (len(self.t),))
+        found = spans(
+            self.t,
+            gap=signals.gap_length(self.t) if gap is None else gap,
+            constant=held,
+            energy=power,
+            least=least,
+            rise=rise,
+        )
+        rows = [r for span in found for r in pieces(self.t, span, shortest, longest)]
+        return [self._at(r) for r in rows]
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {name: np.array(x, dtype=float) for name, x in self.values.items()}
+
+    def _at(self, rows: np.ndarray) -> "Recording":
+        values = {name: np.asarray(x)[rows] for name, x in self.values.items()}
+        return Recording(self.t[rows], values, self.about)
+
+    def _require(self, names) -> None:
         missing = [n for n in names if n not in self.values]
         require(not missing, "recording", ", ".join(missing), f"some of {', '.join(self.names)}")
-        return Recording(self.t, {n: self.values[n] for n in names}, self.about)
 
 
 def _seconds(t: np.ndarray) -> np.ndarray:
@@ -141,7 +288,8 @@ def _seconds(t: np.ndarray) -> np.ndarray:
 
 
 def observe(trajectory: Trajectory, name: str, who: str = "recording"):
-    """A recorded quantity of a trajectory by its name, shape (k, ...); `who` asks for it."""
+    """A recorded quantity of a trajectory by its name, shape (k, ...); `who` begins the error
+    message."""
     if name not in trajectory.names:
         component = re.fullmatch(r"(.+)_(\d+)", name)
         if component and component[1] in trajectory.outputs:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from .._base.checks import require
+from .checks import require
 
 #: units of which others are made, in SI: factor and powers of (m, kg, s, rad)
 _UNITS: dict[str, tuple[float, tuple[int, int, int, int]]] = {
@@ -13,6 +13,7 @@ _UNITS: dict[str, tuple[float, tuple[int, int, int, int]]] = {
     "t": (1e3, (0, 1, 0, 0)),
     "s": (1.0, (0, 0, 1, 0)),
     "min": (60.0, (0, 0, 1, 0)),
+    "h": (3600.0, (0, 0, 1, 0)),
     "rad": (1.0, (0, 0, 0, 1)),
     "deg": (math.pi / 180.0, (0, 0, 0, 1)),
     "rpm": (math.pi / 30.0, (0, 0, -1, 1)),

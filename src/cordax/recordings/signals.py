@@ -1,0 +1,89 @@
+"""Resampling, thinning and filtering of sampled signals with gaps."""
+
+import numpy as np
+
+from .._base.checks import require
+
+#: sampling intervals may differ by this share and still count as equal
+EVEN = 0.02
+#: intervals longer than this many medians are gaps
+GAP = 5.0
+
+
+def gap_length(t: np.ndarray) -> float:
+    """Interval [s] above which samples at the instants `t` [s], shape (k,), have a gap."""
+    return GAP * float(np.median(np.diff(t)))
+
+
+def interpolate(t: np.ndarray, x: np.ndarray, new: np.ndarray, gap: float | None) -> np.ndarray:
+    """Values of `x`, shape (k, ...), at the instants `new` [s], linear between the samples that are
+    not NaN. NaN outside of them and within gaps longer than `gap` [s]."""
+    flat = x.reshape(len(t), -1)
+    out = np.full((len(new), flat.shape[1]), np.nan)
+    for c in range(flat.shape[1]):
+        seen = np.isfinite(flat[:, c])
+        if np.sum(seen) < 2:
+            continue
+        at, values = t[seen], flat[seen, c]
+        longest = gap_length(at) if gap is None else gap
+        out[:, c] = np.interp(new, at, values, left=np.nan, right=np.nan)
+        after = np.clip(np.searchsorted(at, new), 1, len(at) - 1)
+        rounding = 1e-9 * (at[-1] - at[0])
+        on_sample = np.minimum(np.abs(new - at[after - 1]), np.abs(new - at[after])) <= rounding
+        out[(at[after] - at[after - 1] > longest) & ~on_sample, c] = np.nan
+    return out.reshape(len(new), *x.shape[1:])
+
+
+def thinned(x: np.ndarray, every: int) -> np.ndarray:
+    """`x`, shape (k, ...), with every n-th value of each channel and NaN elsewhere."""
+    flat = x.reshape(len(x), -1)
+    out = np.full(flat.shape, np.nan)
+    for c in range(flat.shape[1]):
+        rows = np.flatnonzero(~np.isnan(flat[:, c]))[::every]
+        out[rows, c] = flat[rows, c]
+    return out.reshape(x.shape)
+
+
+def low_pass(name: str, t: np.ndarray, x: np.ndarray, cutoff: float, order: int) -> np.ndarray:
+    """`x`, shape (k, ...), through a Butterworth low-pass forwards and backwards, which shifts no
+    phase: `cutoff` [Hz] is where half of the power is left after both. Spans between gaps are
+    filtered one by one. `name` is named in errors."""
+    from scipy.signal import butter, sosfiltfilt
+
+    flat = x.reshape(len(t), -1)
+    out = np.full(flat.shape, np.nan)
+    for c in range(flat.shape[1]):
+        rows = np.flatnonzero(np.isfinite(flat[:, c]))
+        if rows.size < 2:
+            out[rows, c] = flat[rows, c]
+            continue
+        at = t[rows]
+        interval = float(np.median(np.diff(at)))
+        cuts = np.flatnonzero(np.diff(at) > GAP * interval) + 1
+        uneven = [
+            part.size > 2 and np.ptp(np.diff(t[part])) > EVEN * interval
+            for part in np.split(rows, cuts)
+        ]
+        require(
+            not any(uneven), f"filter: {name}", "uneven sampling", "resample(...) before filter"
+        )
+        rate = 1.0 / interval
+        nyquist = 0.5 * rate
+        require(cutoff < nyquist, "cutoff", f"{cutoff:g} Hz", f"less than {nyquist:g} Hz ({name})")
+        # two passes: each leaves the root of a half at the cutoff
+        sharper = (np.sqrt(2.0) - 1.0) ** (-0.5 / order)
+        edge = np.tan(np.pi * cutoff / rate) * sharper
+        sos = butter(
+            order, min(np.arctan(edge) / np.pi * rate, 0.999 * nyquist), fs=rate, output="sos"
+        )
+        for part in np.split(rows, cuts):
+            pad = min(part.size - 1, int(3 * rate / cutoff))
+            out[part, c] = sosfiltfilt(sos, flat[part, c], padlen=pad) if pad > 0 else flat[part, c]
+    return out.reshape(x.shape)
+
+
+def scatter(x: np.ndarray) -> float:
+    """Standard deviation of the measurement errors in `x`, shape (k,), evenly sampled. Third
+    differences of independent errors have 20 times their variance."""
+    x = np.diff(x[np.isfinite(x)], n=3)
+    return float(np.sqrt(np.mean(x**2) / 20.0)) if x.size else 0.0
