@@ -35,9 +35,11 @@ from cordax.systems import (
     Plane,
     PointExit,
     ProgrammedLengths,
+    RopeRobot,
     SplineRod,
     box_inertia,
 )
+from cordax.systems import mechanism as parts
 
 BODY = NaturalBody(10.0, box_inertia(10.0, (0.4, 0.4, 0.1)))
 CORNERS = np.array([[x, y, 0.0] for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
@@ -283,3 +285,56 @@ def test_poses_and_rates_are_finite(bad):
 def test_shapes_of_bounds_and_springs(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def _over_pulley(radius=0.1, axis=(0.0, 1.0, 0.0)):
+    way = parts.Eyelet(), parts.Pulley("world", (1.0, 0.0, 0.0), radius, axis), parts.Eyelet("load")
+    cables = parts.CableSet([way], parts.StrainLaw(100.0), 1.5, friction=0.1)
+    load = parts.Body("load", parts.Prismatic("z"), at=(1.1, 0.0, -1.0), solids=[parts.Solid(1.0)])
+    return parts.Mechanism([load], elements=[cables])
+
+
+def _pulley(machine):
+    return machine.elements[0].routes.guides[1]
+
+
+_CABLES = _over_pulley().elements[0]
+SET_LATER = {
+    "axis of a hinge": (parts.Revolute("x"), lambda x: x.axis, np.zeros(3)),
+    "axis of a pulley": (
+        parts.SwivelPulley("a", np.zeros(3), 0.1),
+        lambda x: x.axis,
+        2 * np.ones(3),
+    ),
+    "zero of a drum": (parts.Pulley("a", np.zeros(3), 0.1), lambda x: x.zero, np.eye(3)[2]),
+    "spring": (parts.JointSprings("a", 1.0), lambda x: x.stiffness, np.array(-1.0)),
+    "dashpot": (parts.PointSpring("a", "b", damping=1.0), lambda x: x.damping, np.array(-1.0)),
+    "limits": (parts.JointLimits("a", 0.0, 1.0, 1e3), lambda x: x.high, np.array(-1.0)),
+    "radius in a set": (_over_pulley(), lambda x: x.elements[0].routes.guides[1].radius, [-0.1]),
+    "axis in a set": (
+        _over_pulley(),
+        lambda x: x.elements[0].routes.guides[1].axis,
+        2 * np.ones((1, 3)),
+    ),
+    "friction of a set": (_CABLES, lambda x: x.friction, np.array(-0.1)),
+    "plane of a body": (NaturalBody(1.0, np.eye(3)), lambda x: x.v_i, np.array([1.0, 0.0, 0.0])),
+    "flat body": (NaturalBody(1.0, np.eye(3)), lambda x: x.inertia, np.diag([1.0, 1.0, 2.0])),
+    "ropes too short": (
+        RopeRobot([[0.0, 0.0]], 1.5, end_point=[[0.5, -1.0]]),
+        lambda x: x.length,
+        np.array(0.1),
+    ),
+}
+
+
+def test_values_set_later_are_checked_as_in_constructors():
+    """With concrete values by an error, with traced ones by the code of the run."""
+    bad = {name: jnp.asarray(value, float) for name, (_, _, value) in SET_LATER.items()}
+    for name, (part, where, _) in SET_LATER.items():
+        with pytest.raises(ValueError, match="expected"):
+            recheck(eqx.tree_at(where, part, bad[name]))
+    later = lambda name, x: recheck(eqx.tree_at(SET_LATER[name][1], SET_LATER[name][0], x))
+    passed = jax.jit(lambda bad: {name: jnp.asarray(later(name, x)) for name, x in bad.items()})
+    assert not any(map(bool, passed(bad).values()))
+    good = {name: where(part) for name, (part, where, _) in SET_LATER.items()}
+    assert all(map(bool, passed(good).values()))

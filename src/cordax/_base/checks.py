@@ -78,6 +78,16 @@ def require_direction(field: str, x) -> None:
     require_values(field, lambda x: (x * x).sum() > 0, x, expected="a vector other than zero")
 
 
+def require_unit(field: str, x) -> None:
+    """Raise unless `x`, shape (3,), has length one, to the precision of single floats."""
+    require_shape(field, x, (3,))
+    require_values(field, _is_unit, x, expected="a unit vector")
+
+
+def _is_unit(x):
+    return abs((x * x).sum() - 1.0) < 2e-5
+
+
 def require_rotation(field: str, x) -> None:
     """Raise unless `x` is a rotation matrix, shape (3, 3), to the precision of single floats."""
     require_shape(field, x, (3, 3))

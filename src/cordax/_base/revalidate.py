@@ -2,12 +2,15 @@
 
 import dataclasses
 import functools
+import operator
 import weakref
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from .checks import hidden_checks, require_finite, require_shape
 from .precision import Number
@@ -37,7 +40,7 @@ def _walk(part, hidden: list, depth: int) -> None:
         return
     noted = len(hidden)
     if depth > 1 and _is_stacked(part):  # what runs, and its machine, are single ones
-        _require_finite(part)
+        _check_members(part, hidden)
     else:
         numbers, others, checks = _contents(type(part))
         for name, converter in numbers:
@@ -69,10 +72,24 @@ def _is_stacked(part) -> bool:
     return any(_is_stacked(getattr(part, name, None)) for name in others)
 
 
-def _require_finite(part) -> None:
-    for x in jax.tree.leaves(part):
-        if eqx.is_inexact_array(x):
+def _check_members(part, hidden: list) -> None:
+    """The checks of a single module for each of those that `part` stands for."""
+    arrays, others = eqx.partition(part, eqx.is_array)
+    leaves = jax.tree.leaves(arrays)
+    for x in leaves:
+        if jnp.issubdtype(x.dtype, jnp.inexact):
             require_finite(type(part).__name__, x)
+    counts = {x.shape[0] if x.ndim else None for x in leaves}
+    if len(counts) > 1 or None in counts:  # not stacked as a whole
+        return
+    if any(isinstance(x, Tracer) for x in leaves):
+        passed = jax.vmap(lambda arrays: jnp.asarray(recheck(eqx.combine(arrays, others))))(arrays)
+        hidden.append(jnp.all(passed))
+        return
+    values = jax.tree.map(np.asarray, arrays)
+    for i in range(leaves[0].shape[0]):
+        member = eqx.combine(jax.tree.map(operator.itemgetter(i), values), others)
+        _walk(member, hidden, 0)
 
 
 @functools.cache

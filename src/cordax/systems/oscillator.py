@@ -21,6 +21,7 @@ class Oscillator(LagrangianSystem):
     def __check_init__(self):
         require_positive("mass", self.mass)
         require_positive("stiffness", self.stiffness)
+        require_positive("damping", self.damping, zero_allowed=True)
 
     @property
     def separable(self):

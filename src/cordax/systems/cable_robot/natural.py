@@ -13,11 +13,11 @@ from jaxtyping import Array, Float
 
 from ..._base.checks import (
     known_values,
-    require,
     require_finite,
     require_positive,
     require_shape,
     require_symmetric,
+    require_values,
 )
 from ..._base.precision import as_float_array, float_field
 from ...math.linalg import gram, inverse3, matmul
@@ -44,15 +44,9 @@ class NaturalBody(eqx.Module):
             require_finite(name, getattr(self, name))
         require_symmetric("inertia", self.inertia)
         _check_extent(self.inertia)
-        vectors = [known_values(x) for x in (self.r_i, self.r_j, self.v_i, self.v_j)]
-        if all(x is not None for x in vectors):
-            r_i, r_j, v_i, v_j = vectors
-            basis = np.stack([r_j - r_i, v_i, v_j], axis=1)  # pyright: ignore
-            lengths = np.linalg.norm(basis, axis=0)
-            require(bool(np.all(lengths > 0)), "r_j, v_i, v_j", basis.T, "vectors other than zero")
-            volume = abs(np.linalg.det(basis / lengths))
-            independent = "r_j - r_i, v_i and v_j that do not lie in one plane"
-            require(bool(volume > 1e-6), "r_j, v_i, v_j", basis.T, independent)
+        vectors = self.r_j, self.r_i, self.v_i, self.v_j
+        expected = "r_j - r_i, v_i and v_j other than zero that do not lie in one plane"
+        require_values("r_j", _is_basis, *vectors, expected=expected)
 
     # --- geometry
     @property
@@ -174,15 +168,33 @@ def box_inertia(mass, size) -> Float[Array | np.ndarray, "3 3"]:
 
 
 def _check_extent(inertia) -> None:
-    J = known_values(inertia)
-    if J is None:
-        return
-    spread = np.linalg.eigvalsh(0.5 * np.trace(J) * np.eye(3) - J)
-    solid = bool(spread[0] > 1e-9 * spread[-1])
-    require(
-        solid,
+    require_values(
         "inertia",
-        J,
-        "that of a body with extent in all three directions (principal moments > 0, each less than "
-        "the sum of the others): the mass matrix of a body without thickness is singular",
+        _has_extent,
+        inertia,
+        expected="that of a body with extent in all three directions (principal moments > 0, each "
+        "less than the sum of the others): the mass matrix of a body without thickness is singular",
     )
+
+
+_AFTER, _BEFORE = np.array([1, 2, 0]), np.array([2, 0, 1])
+
+
+def _cross(a, b):
+    return a[_AFTER] * b[_BEFORE] - a[_BEFORE] * b[_AFTER]
+
+
+def _is_basis(r_j, r_i, v_i, v_j):
+    a = r_j - r_i
+    volume = (a * _cross(v_i, v_j)).sum()
+    return volume**2 > 1e-12 * (a * a).sum() * (v_i * v_i).sum() * (v_j * v_j).sum()
+
+
+def _has_extent(J):
+    # all eigenvalues of the second moment matrix of the mass are positive where the coefficients of
+    # its characteristic polynomial are
+    E = 0.5 * (J[0, 0] + J[1, 1] + J[2, 2]) * np.eye(3) - J
+    a, b, c = E
+    trace = a[0] + b[1] + c[2]
+    minors = (E[_AFTER, _AFTER] * E[_BEFORE, _BEFORE] - E[_AFTER, _BEFORE] ** 2).sum()
+    return (trace > 0) & (minors > 0) & ((a * _cross(b, c)).sum() > 1e-9 * trace * minors)

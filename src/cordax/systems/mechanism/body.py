@@ -20,6 +20,8 @@ from .joints import Fixed, Joint
 from .solids import Solid
 
 WORLD = "world"
+#: stands for any body or joint where loops or cables of one kind are evaluated together
+NAMELESS = "*"
 
 
 class Body(eqx.Module):

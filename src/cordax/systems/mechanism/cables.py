@@ -14,15 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..._base.checks import require, require_positive, require_shape
+from ..._base.checks import require, require_finite, require_positive, require_shape
 from ..._base.precision import float_field
 from ..._jax.constant_gather import take
 from ..._jax.materialise import materialise
 from ...mechanics.parts.cables import ElasticCables
 from ...mechanics.reference_motion import Reference, as_reference
 from . import drums
+from .body import NAMELESS
 from .elements import Effort, Element, Instant, as_names, spread
-from .loops import NAMELESS, Loop, by_twists, rates, with_ground
+from .loops import Loop, by_twists, rates, with_ground
 from .routes import Guide, Route
 from .tree import Tree
 from .wound import CableTerms
@@ -192,9 +193,12 @@ class CableSet(Element):
         self.friction = jnp.asarray(friction, float)
         self.slip_width = jnp.asarray(slip_width, float)
         require_shape("friction", self.friction, (), (n, inner))
+        self.name = name
+
+    def __check_init__(self):
+        require_finite("radius", self.radius)
         require_positive("friction", self.friction, zero_allowed=True)
         require_positive("slip_width", self.slip_width)
-        self.name = name
 
     @property
     def output_names(self):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._base.checks import known_values, require
+from ..._base.checks import describe, require, require_values
 from .body import Body
 from .joints import Fixed, Revolute
 from .routes import Guide, Pulley
@@ -81,7 +81,6 @@ def check(bodies: tuple[Body, ...], tree: Tree, guides: Sequence[Guide], winding
     ends contradict each other."""
     ends, names = (guides[0], guides[-1]), tuple(g.body for g in guides)
     drums = locate(tree, (names,), (windings,), pulley_ends(guides))
-    radius = known_values(radius)
     for j, name in enumerate(windings):
         owner = int(tree.owner[drums.v[0, j]])
         for at_last, guide in enumerate(ends):
@@ -99,24 +98,21 @@ def check(bodies: tuple[Body, ...], tree: Tree, guides: Sequence[Guide], winding
             require(turns, f"joint of {name!r}", type(joint).__name__, expected)
             expected = "first the drum at the first end, then that at the last"
             require(bool(drums.last[0, j]) == bool(at_last), "windings", windings, expected)
-            paid_out = _pays_out(joint, guide, bool(at_last))  # pyright: ignore
-            if radius is not None and paid_out is not None:
-                fits = abs(radius[j] - paid_out) <= 1e-6 * abs(paid_out)
-                expected = f"{paid_out:.6g}, which its Pulley pays out per radian"
-                require(bool(fits), f"radius of {name!r}", radius[j], expected)
+            sign = -1.0 if guide.clockwise != bool(at_last) else 1.0
+            numbers = radius[j], joint.axis, guide.axis, guide.radius  # pyright: ignore
+            fits = functools.partial(_pays_out, sign)
+            expected = "the length that its Pulley pays out per radian, "
+            expected += f"{sign:+.0f} times {describe(guide.radius)} about its axis"
+            require_values(f"radius of {name!r}", fits, *numbers, expected=expected)
 
 
-def _pays_out(joint: Revolute, drum: Pulley, at_last: bool) -> float | None:
-    """Length [m] that a drum on its own body pays out per radian; None where numbers are traced or
-    the axes are not parallel."""
-    numbers = [known_values(x) for x in (joint.axis, drum.axis, drum.radius)]
-    if any(x is None for x in numbers):
-        return None
-    along = float(numbers[0] @ numbers[1])  # pyright: ignore
-    if abs(abs(along) - 1.0) > 1e-5:
-        return None
-    sign = np.sign(along) * (-1.0 if drum.clockwise else 1.0) * (-1.0 if at_last else 1.0)
-    return float(sign * numbers[2])  # pyright: ignore
+def _pays_out(sign: float, radius, joint_axis, drum_axis, drum_radius):
+    """Whether a drum pays out `radius` [m] per radian of its joint: `sign` times its own radius
+    about its axis. True where the axes are not parallel."""
+    along = (joint_axis * drum_axis).sum()
+    along = along / ((joint_axis * joint_axis).sum()) ** 0.5
+    about = sign * (2.0 * (along > 0) - 1.0) * drum_radius
+    return (abs(abs(along) - 1.0) > 1e-5) | (abs(radius - about) <= 1e-6 * drum_radius)
 
 
 def _fixed_to(tree: Tree, body: int, drum: int) -> bool:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import known_values, require, require_positive, require_shape
+from ..._base.checks import require, require_positive, require_shape, require_values
 from ..._base.fields import name_field, names_field
 from ..._base.precision import float_field
 from ..._jax.constant_gather import take
@@ -175,6 +175,10 @@ class JointSprings(_InJoints):
     damping: Float[Array, " k"] = float_field(default=0.0)
     numbers = ("stiffness", "rest", "damping")
 
+    def __check_init__(self):
+        require_positive("stiffness", self.stiffness, zero_allowed=True)
+        require_positive("damping", self.damping, zero_allowed=True)
+
     def effort(self, at, u):
         q, v = self.at_joints(at)
         return self.on_joints(at, -self.stiffness * (q - self.rest) - self.damping * v)
@@ -215,9 +219,10 @@ class JointLimits(_InJoints):
 
     def __check_init__(self):
         require_positive("width", self.width)
-        low, high = known_values(self.low), known_values(self.high)
-        if low is not None and high is not None:
-            require(bool(np.all(low <= high)), "low, high", (low, high), "low at most high")
+        require_positive("stiffness", self.stiffness, zero_allowed=True)
+        require_positive("damping", self.damping, zero_allowed=True)
+        ordered = lambda low, high: low <= high
+        require_values("low", ordered, self.low, self.high, expected="values of at most high")
 
     def effort(self, at, u):
         q, v = self.at_joints(at)
@@ -247,6 +252,8 @@ class PointSpring(Element):
     def __check_init__(self):
         require_shape("point", self.point, (3,))
         require_shape("second_point", self.second_point, (3,))
+        for name in ("stiffness", "rest_length", "damping"):
+            require_positive(name, getattr(self, name), zero_allowed=True)
         require(self.first != self.second, "second", repr(self.second), "another body")
 
     def check(self, tree):

@@ -27,13 +27,12 @@ from ..._jax.constant_gather import take
 from ..._jax.materialise import materialise
 from ...math.safe import safe_sqrt
 from ...mechanics.constraints import ConstraintTerms
+from .body import NAMELESS
 from .joints import rotation_between
 from .kinematics import Motions, cross
 from .routes import Frame
 from .tree import Tree, picked
 
-#: stands for any body or joint where loops or cables of one kind are evaluated together
-NAMELESS = "*"
 _EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 

@@ -18,12 +18,18 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..._base.checks import known_values, require, require_positive, require_shape
+from ..._base.checks import (
+    require,
+    require_positive,
+    require_shape,
+    require_unit,
+    require_values,
+)
 from ..._base.precision import float_field
 from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_sqrt, safe_unit
 from ...mechanics.parts.exits import over_pulley, tangent_square
-from .body import WORLD
+from .body import NAMELESS, WORLD
 from .kinematics import cross
 
 #: points that an arc is drawn with
@@ -86,12 +92,11 @@ class Pulley(Guide):
     def __check_init__(self):
         require_shape("at", self.at, (3,))
         require_positive("radius", self.radius)
-        axis, zero = known_values(self.axis), known_values(self.zero)
-        if axis is not None and axis.shape == (3,):
-            require(bool(abs(np.linalg.norm(axis) - 1) < 1e-5), "axis", axis, "a unit vector")
-            if zero is not None and zero.shape == (3,):
-                ok = abs(axis @ zero) < 1e-5 and abs(np.linalg.norm(zero) - 1) < 1e-5
-                require(bool(ok), "zero", zero, "a unit vector perpendicular to the axis")
+        require_unit("axis", self.axis)
+        require_unit("zero", self.zero)
+        square = lambda zero, axis: abs((zero * axis).sum()) < 1e-5
+        expected = "a unit vector perpendicular to the axis"
+        require_values("zero", square, self.zero, self.axis, expected=expected)
 
 
 class SwivelPulley(Guide):
@@ -110,9 +115,7 @@ class SwivelPulley(Guide):
     def __check_init__(self):
         require_shape("at", self.at, (3,))
         require_positive("radius", self.radius)
-        axis = known_values(self.axis)
-        if axis is not None and axis.shape == (3,):
-            require(bool(abs(np.linalg.norm(axis) - 1) < 1e-5), "axis", axis, "a unit vector")
+        require_unit("axis", self.axis)
 
     def way(self, frame: Frame, x) -> "Swivelled":
         """To a world point (3,)."""
@@ -346,9 +349,7 @@ class _Ways(NamedTuple):
 
 
 def _check_common_plane(a: Pulley, b: Pulley) -> None:
-    known = [known_values(g.axis) for g in (a, b)]
-    # of one cable: of several, stacked, each has been checked
-    if a.body == b.body and all(k is not None and k.shape == (3,) for k in known):
-        parallel = abs(abs(float(known[0] @ known[1])) - 1.0) < 1e-6  # pyright: ignore
-        expected = "pulleys in one plane next to each other, or an eyelet between them"
-        require(parallel, "guides", "two pulleys with axes that cross", expected)
+    if a.body == b.body != NAMELESS:  # parts of several cables, stacked, have no bodies
+        parallel = lambda a, b: abs(abs((a * b).sum()) - 1.0) < 1e-6
+        expected = "parallel axes of pulleys next to each other, or an eyelet between them"
+        require_values("guides", parallel, a.axis, b.axis, expected=expected)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import is_number, known_values, require, require_positive, require_values
+from ..._base.checks import is_number, require, require_positive, require_values
 from ..._base.fields import count_field, flag_field, part_field
 from ..._base.precision import as_float_array, float_field
 from ..._jax.materialise import materialise
@@ -91,9 +91,9 @@ class SplineRod(System):
         check_rule(self.quadrature, self.control_points)
         require_positive("bending_width", self.bending_width)
         require_positive("damping", self.damping, zero_allowed=True)
-        damping = known_values(self.damping)
-        ignored = damping is not None and bool(damping > 0) and not self.viscous
-        require(not ignored, "viscous", False, "True for a rod with damping > 0")
+        if not self.viscous:
+            expected = "0.0 for a rod without viscous=True"
+            require_values("damping", lambda d: d <= 0, self.damping, expected=expected)
         fraction = lambda x: is_number(x) and 0.0 <= x <= 1.0
         fractions = isinstance(self.loads, tuple) and all(fraction(x) for x in self.loads)
         require(fractions, "loads", self.loads, "a tuple of fractions of the length")

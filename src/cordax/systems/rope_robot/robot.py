@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import known_values, require, require_finite, require_positive, require_shape
+from ..._base.checks import (
+    known_values,
+    require,
+    require_finite,
+    require_positive,
+    require_shape,
+    require_values,
+)
 from ..._base.fields import count_field, part_field
 from ..._base.precision import as_float_array, float_field
 from ..._jax.materialise import materialise
@@ -23,7 +30,7 @@ from .initial_arcs import arcs, below
 from .laws import LinearRope, RopeLaw
 from .linearisation import RopeLinearisation, RopeSaddlePoint
 from .platform import Platform
-from .segments import Layout, Motion, Segments, motion, segments
+from .segments import Layout, Motion, Segments, is_reached, motion, segments
 from .summary import summary
 
 
@@ -92,13 +99,15 @@ class RopeRobot(System):
     def _check_reach(self, field: str, place):
         """Raise where ropes would have to be stretched by more than half to end at `place` (m, 2)
         [m]."""
-        place, roots, length = (known_values(x) for x in (place, self.roots, self.free_length))
+        numbers, expected = (place, self.roots, self.free_length), "ends that ropes reach"
+        place, roots, length = (known_values(x) for x in numbers)
         if place is None or roots is None or length is None:
+            require_values(field, is_reached, *numbers, expected=expected)
             return
         gap = np.linalg.norm(place - roots, axis=1) / length - 1.0
         j = int(np.argmax(gap))
         far = f"end of rope {j + 1} is {100 * gap[j]:.3g} % of its length too far from the root"
-        require(gap[j] <= 0.5, field, far, "ends that ropes reach, stretched by half or less")
+        require(gap[j] <= 0.5, field, far, f"{expected}, stretched by half or less")
 
     # --- names
     @property

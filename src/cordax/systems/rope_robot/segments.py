@@ -22,6 +22,12 @@ def dot(a, b):
     return a[0] * b[0] + a[1] * b[1]
 
 
+def is_reached(place, roots, length):
+    """Whether ropes from `roots` (m, d) [m] end at `place` (m, d) without being stretched by more
+    than half of their `length` (m,) [m]."""
+    return ((place - roots) ** 2).sum(1) <= (1.5 * length) ** 2
+
+
 class Segments(NamedTuple):
     """What does not depend on the motion, shape (s, m) or (1, m) where all segments are equal.
 

@@ -18,6 +18,7 @@ from ...._base.precision import float_field
 from ....mechanics import System
 from ...cable_robot.natural import NaturalBody, place
 from ..laws import LinearRope, RopeLaw
+from ..segments import is_reached
 from .segments import Ropes, Segments, ropes
 
 
@@ -84,14 +85,15 @@ class RopesInSpace(System):
         """Of what ropes must reach: points, or a platform where it begins."""
         if self.n_nodes == self.count:
             return
-        there = known_values(self._there())
-        numbers = [known_values(x) for x in (self.roots, self.length)]
-        if there is None or any(x is None for x in numbers):
+        name = "position" if self.end_point is None else "end_point"
+        numbers = self._there().T, self.roots, self.length
+        there, roots, length = (known_values(x) for x in numbers)
+        if there is None or roots is None or length is None:
+            require_values(name, is_reached, *numbers, expected="ends that ropes reach")
             return
-        gap = np.linalg.norm(there.T - numbers[0], axis=1) / numbers[1] - 1.0
+        gap = np.linalg.norm(there - roots, axis=1) / length - 1.0
         j = int(np.argmax(gap))
         far = f"end of rope {j + 1} is {100 * gap[j]:.3g} % of its length too far from the root"
-        name = "position" if self.end_point is None else "end_point"
         require(gap[j] <= 0.5, name, far, "ends that ropes reach, stretched by half or less")
 
     # --- names
