@@ -93,3 +93,11 @@ def test_initial_states_at_rest_in_single_precision():
         single = two_rope_robot(4).default_state().q
     assert single.dtype == jnp.float32
     np.testing.assert_allclose(single, exact, atol=1e-4)
+
+
+def test_a_single_rope_with_a_free_end_runs_to_an_accuracy():
+    rope = RopeRobot(ROOT, 1.0, root_angle=0.2, count=2)
+    given = {"integrator": "rosenbrock_2", "duration": 0.004}
+    fine = simulate(rope, rope.hanging(), dt=1e-4, save_every=40, **given)
+    found = simulate(rope, rope.hanging(), dt=2e-3, accuracy=1e-5, **given)
+    np.testing.assert_allclose(found.q[-1], fine.q[-1], atol=1e-4)

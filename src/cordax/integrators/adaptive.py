@@ -111,7 +111,9 @@ class Adaptive(Integrator):
         dynamics, t, dt, now, u = frozen((dynamics, t, dt, state, u))
         inputs = u(t, now.q, now.v)
         motion = dynamics.linearise(t, now.q, now.v, inputs)
-        return bare(motion.implicit_solver(dt / (2.0 * math.pi)))
+        solver = motion.implicit_solver(dt / (2.0 * math.pi))
+        # the motion as a whole: `resolved` needs its inertia
+        return dataclasses.replace(solver, factor=bare(solver.factor))
 
     def _go(self, dynamics, t, dt, state, u, carry, sieve) -> _Way:
         inner, h, taken, refused, work = carry
