@@ -107,4 +107,4 @@ def test_mechanisms_have_the_units_of_their_joints():
     assert unit_of(machine, "drone_z") == "m" and unit_of(machine, "drone_qw") is None
     strut = mech.single_strut()
     assert unit_of(strut, "cross") == "rad" and unit_of(strut, "cable1_strain") is None
-    assert strut.overview == ("cross", "strut", "tension")
+    assert strut.default_plots == ("cross", "strut", "tension")

@@ -185,7 +185,7 @@ QUICK = CART.replace(
     control=InputPath(BSpline([0.0, 1.0], np.linspace(2.0, -2.0, 12)[:, None])), dt=0.05
 )
 PUSHES = Parameter("control.path.values", bounds=(-8.0, 8.0))
-LASTS = Parameter("duration", bounds=(0.3, 3.0), also=("control.path.times[1]",))
+LASTS = Parameter("duration", bounds=(0.3, 3.0), tied=("control.path.times[1]",))
 
 
 def test_least_time():
@@ -342,11 +342,11 @@ def test_violations_within_the_tolerance_are_reported():
 
 
 def test_numbers_that_go_together():
-    twin = Parameter("damping", bounds=(0.1, 4.0), also=("mass",))
+    twin = Parameter("damping", bounds=(0.1, 4.0), tied=("mass",))
     found = cordax.optimise(SPRING, [twin], squares, max_steps=3, tolerance=1.0)
     assert found.experiment.system.mass == found.experiment.system.damping
     with pytest.raises(ValueError, match="stifness"):
-        cordax.optimise(SPRING, [Parameter("damping", also=("stifness",))], squares)
+        cordax.optimise(SPRING, [Parameter("damping", tied=("stifness",))], squares)
 
 
 @pytest.mark.parametrize(
@@ -366,7 +366,7 @@ def test_numbers_that_go_together():
         ({"searches": 0}, "searches"),
         ({"experiment": CART.replace(control=HELD), "segments": 5}, "sampled"),
         ({"parameters": [Parameter("duration", bounds=(2.0, 3.0))]}, "duration"),
-        ({"parameters": [Parameter("duration", also=("control.path.values",))]}, "with parameters"),
+        ({"parameters": [Parameter("duration", tied=("control.path.values",))]}, "with parameters"),
         ({"parameters": [Parameter("damping", prior=(1.0, 0.1))]}, "damping: prior"),
         ({"parameters": [Parameter("damping", each=True)]}, "damping: each"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cordax import Baumgarte, State, float_field, simulate
-from cordax.reduction import Subspace, axial_basis, far_apart, piecewise_linear, pod_basis
+from cordax.reduction import Subspace, axial_basis, piecewise_linear, pod_basis, select_snapshots
 from cordax.systems import Pendulum
 from helpers.machines import DoublePendulum
 from helpers.rope_robot_reference import errors, fields, inputs_of, relative, robot_of
@@ -19,7 +19,7 @@ from helpers.rope_robot_reference import errors, fields, inputs_of, relative, ro
 def tpwl():
     robot, s = robot_of("paper2_s6"), fields("paper2_s6")
     states = State(s.q_full, s.v_full)
-    return robot, piecewise_linear(robot, far_apart(states, 4, 0.05), velocity_scale=0.05)
+    return robot, piecewise_linear(robot, select_snapshots(states, 4, 0.05), velocity_scale=0.05)
 
 
 def test_piecewise_linear_is_exact_at_its_points(tpwl):

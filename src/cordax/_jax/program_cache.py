@@ -118,7 +118,7 @@ def kept_filter_jit(function: Callable | None = None, /, **options) -> Any:
     return Kept(function, eqx.filter_jit(function, **options), options)
 
 
-def kept_jit(function: Callable, static: tuple[int, ...]) -> Any:
+def cached_jit(function: Callable, static: tuple[int, ...]) -> Any:
     """The same of `jax.jit`, which is called faster; `static`: numbers of arguments."""
     return Kept(function, jax.jit(function, static_argnums=static), {}, static)
 

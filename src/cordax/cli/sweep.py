@@ -79,7 +79,7 @@ def sweep(
         table = latin_hypercube(ranges, samples, seed=seed, log=log)
     else:
         table = grid(axes)
-    measures = measure or tuple(f"largest {name}" for name in experiment.system.overview)
+    measures = measure or tuple(f"largest {name}" for name in experiment.system.default_plots)
     result = run_sweep(
         experiment,
         table,

@@ -134,7 +134,7 @@ class Problem(eqx.Module):
         """Differences over noise and those from priors over their deviations, flat."""
         pairs = zip(self.trials, differences, strict=True)
         rows = [self._near(t) * t.weighed(d) for t, d in pairs]
-        return jnp.concatenate([*rows, self.parameters.surprise(y)])
+        return jnp.concatenate([*rows, self.parameters.prior_residuals(y)])
 
     def _near(self, trial: Trial):
         """Whether each row of a recording lies within the horizon."""
@@ -202,13 +202,13 @@ class Problem(eqx.Module):
                 require(not bad, f"recording.values[{name!r}]", "inf", "finite values")
         said = f"{numbers} numbers that are not NaN"
         size = self.parameters.size
-        known_before = self.parameters.surprise(self.parameters.origin).size
+        known_before = self.parameters.prior_residuals(self.parameters.origin).size
         wanted = f"more than the {size} fitted ones"
         require(numbers + known_before > size, "recording", said, wanted)
 
     def count(self) -> Array:
         """How many numbers were recorded, or known before."""
-        known_before = self.parameters.surprise(self.parameters.origin).size
+        known_before = self.parameters.prior_residuals(self.parameters.origin).size
         values = [x for trial in self.trials for x in trial.recording.values.values()]
         return known_before + sum(jnp.sum(~jnp.isnan(x)) for x in values)  # pyright: ignore
 

@@ -77,7 +77,7 @@ class Shooting(eqx.Module):
             blocks_r.append(r)
             blocks_J.append(wide)
             good, used = good & ok, used + 2 * n * m
-        known = self.problem.parameters.surprise
+        known = self.problem.parameters.prior_residuals
         blocks_r.append(known(y))
         prior = jax.jacfwd(known)(y)
         blocks_J.append(jnp.zeros((len(prior), z.size)).at[:, :p].set(prior))

@@ -57,7 +57,7 @@ class GeneralisedAlpha(Integrator):
             motion = dynamics.linearise(t, state.q, state.v, inputs)
             impulse = dt * (motion.f + dt * motion.stiffness(state.v))
             a = motion.implicit_solver(dt)(impulse) / dt
-            multipliers = motion.held_by()
+            multipliers = motion.initial_multipliers()
         else:
             a = dynamics.acceleration(t, state.q, state.v, inputs)
         if multipliers is None:

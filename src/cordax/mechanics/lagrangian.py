@@ -79,7 +79,7 @@ class LagrangianSystem(System):
         """
         raise NotImplementedError(f"{type(self).__name__} must define inertial_weights")
 
-    def unequal_parts(self, q):
+    def shape_mismatches(self, q):
         try:
             x = jax.tree.leaves(jax.eval_shape(self.inertial_coordinates, q))
             w = jax.tree.leaves(jax.eval_shape(self.inertial_weights))

@@ -70,7 +70,7 @@ class Linearisation(eqx.Module):
         as they are and little of vibrations that are fast for it."""
         return self.implicit_solve(factor, h, h2, self.inertia(x))
 
-    def held_by(self) -> Rows | None:
+    def initial_multipliers(self) -> Rows | None:
         """Multipliers (m,) of the constraints at the state, where they are part of it and known."""
         return None
 
@@ -210,7 +210,7 @@ class SaddleLinearisation(Linearisation):
     def inertia(self, x):
         return self.motion.inertia(x)
 
-    def held_by(self):
+    def initial_multipliers(self):
         return self.multipliers
 
     def factorise(self, h, h2):

@@ -10,7 +10,7 @@ def check_shapes(system, t, state, u, multipliers) -> None:
     dictionary of arrays where one is expected."""
     q, v, n = state.q, state.v, system.n_v
     name = type(system).__name__
-    for part, given, shape in system.unequal_parts(q):
+    for part, given, shape in system.shape_mismatches(q):
         require(False, f"{name}.{part}", given, f"what broadcasts against {shape}")
     _shape(f"{name}.mass_matrix", system.mass_matrix, (q,), (n, n))
     _shape(f"{name}.force", system.force, (t, q, v, u), (n,))

@@ -149,7 +149,7 @@ class System(eqx.Module):
         quaternions)."""
         return q if self.flat else self.retract(q, jnp.zeros(self.n_v, q.dtype))
 
-    def unequal_parts(self, q) -> list[tuple[str, str, str]]:
+    def shape_mismatches(self, q) -> list[tuple[str, str, str]]:
         """Parts of the machine whose shapes do not go together: a name, what it has and what it
         should suit, for an error before anything is computed with them."""
         return []
@@ -167,7 +167,7 @@ class System(eqx.Module):
         return {}
 
     @property
-    def overview(self) -> tuple[str, ...]:
+    def default_plots(self) -> tuple[str, ...]:
         """Coordinates, inputs or outputs that show a motion at a glance: what is plotted where
         nobody says what."""
         return self.coordinate_names

@@ -30,7 +30,7 @@ _FOLLOWS = {
     "linearise": ("mass_matrix", "momentum", "total_force", "constraint", "rate"),
     "separable": ("mass_matrix", "force"),
     "constant_mass": ("mass_matrix",),
-    "overview": ("coordinate_names",),
+    "default_plots": ("coordinate_names",),
     "n_q": ("coordinate_names",),
     "velocity_names": ("coordinate_names",),
     "n_v": ("velocity_names",),

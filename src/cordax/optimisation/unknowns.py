@@ -107,10 +107,10 @@ def steps_of(experiment: Experiment) -> int:
 
 def _followers(clock: Parameter, experiment: Experiment) -> tuple[Any, ...]:
     require(clock.where is None, DURATION, "where", "a Parameter without it")
-    found = [collect([name], experiment).places[0] for name in clock.also]
-    for name, place in zip(clock.also, found, strict=True):
+    found = [collect([name], experiment).places[0] for name in clock.tied]
+    for name, place in zip(clock.tied, found, strict=True):
         shape = place.read(experiment).shape
-        require(shape == (), f"{DURATION}: also {name}", f"shape {shape}", "one number [s]")
+        require(shape == (), f"{DURATION}: tied {name}", f"shape {shape}", "one number [s]")
     return tuple(found)
 
 

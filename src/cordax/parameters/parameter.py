@@ -33,7 +33,7 @@ class Parameter(eqx.Module):
       instead of one for all. Default: each for the start (`state0.`), one for all else.
     - `prior`: (mean, standard deviation), what is known of the value before the fit.
     - `unit`: for tables; found in the docstring of the machine's part if not given.
-    - `also`: other numbers, by name and of the same shape, that are always given the same value:
+    - `tied`: other numbers, by name and of the same shape, that are always given the same value:
       both springs of a pair, a path that ends when the run does.
 
     **Example:**
@@ -52,14 +52,14 @@ class Parameter(eqx.Module):
     each: bool | None = eqx.field(static=True, default=None)
     prior: tuple[float, float] | None = eqx.field(static=True, default=None)
     unit: str | None = eqx.field(static=True, default=None)
-    also: tuple[str, ...] = eqx.field(static=True, default=())
+    tied: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __check_init__(self):
         require(isinstance(self.name, str) and self.name != "", "name", self.name, "a name or path")
         where = self.where is None or callable(self.where)
         require(where, f"{self.name}: where", self.where, "a function from the machine to an array")
-        names = isinstance(self.also, tuple) and all(isinstance(x, str) for x in self.also)
-        require(names, f"{self.name}: also", self.also, "a tuple of names")
+        names = isinstance(self.tied, tuple) and all(isinstance(x, str) for x in self.tied)
+        require(names, f"{self.name}: tied", self.tied, "a tuple of names")
         if self.transform is not None:
             require_known(f"{self.name}: transform", self.transform, ("log", "linear"))
         require(self.each in (None, True, False), f"{self.name}: each", self.each, "True or False")
@@ -148,7 +148,7 @@ class ParameterSet(eqx.Module):
                 experiment = place.write(experiment, value)
         return experiment
 
-    def surprise(self, y) -> jax.Array:
+    def prior_residuals(self, y) -> jax.Array:
         """How many standard deviations the numbers that have priors are off their means, shape
         (n_priors,)."""
         rows = [
@@ -222,7 +222,7 @@ def collect(
 
 
 def _place(parameter: Parameter, experiment: Experiment) -> Place:
-    return place_of(parameter.name, experiment, parameter.where, parameter.also)
+    return place_of(parameter.name, experiment, parameter.where, parameter.tied)
 
 
 def _require_alike(parameter: Parameter, start, experiments: list[Experiment]) -> None:

@@ -15,7 +15,7 @@ class Place(eqx.Module):
 
     leaf: Callable[[Experiment], Any] = eqx.field(static=True)
     entry: tuple[int, ...] | None = eqx.field(static=True, default=None)
-    also: tuple["Place", ...] = ()
+    tied: tuple["Place", ...] = ()
 
     @property
     def of_start(self) -> bool:
@@ -26,7 +26,7 @@ class Place(eqx.Module):
         return leaf if self.entry is None else leaf[self.entry]
 
     def write(self, experiment: Experiment, value) -> Experiment:
-        for place in self.also:
+        for place in self.tied:
             experiment = place.write(experiment, value)
         if self.entry is not None:
             value = self.leaf(experiment).at[self.entry].set(value)
@@ -37,14 +37,14 @@ def place_of(
     name: str,
     experiment: Experiment,
     where: Callable[[Any], Any] | None = None,
-    also: Sequence[str] = (),
+    tied: Sequence[str] = (),
 ) -> Place:
     """By a dotted path, or `where`, a function of the machine which then only is called `name`;
-    with the places that are `also` written, of the same shape."""
+    with the places that are `tied` to it, of the same shape."""
     known = where is None
     place = _by_path(name, experiment) if known else _by_function(name, experiment, where)
-    others = tuple(_by_path(other, experiment) for other in also)
-    for other, found in zip(also, others, strict=True):
+    others = tuple(_by_path(other, experiment) for other in tied)
+    for other, found in zip(tied, others, strict=True):
         require_shape(other, found.read(experiment), place.read(experiment).shape)
     return Place(place.leaf, place.entry, others)
 

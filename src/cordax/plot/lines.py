@@ -27,11 +27,11 @@ def plot_states(
     **Arguments:**
 
     - `names`: coordinates, velocities (`d_` + name), inputs or outputs; the machine's
-      `overview` by default.
+      `default_plots` by default.
     - `desired`: wanted values by name, shape (k,) each, drawn dashed beside the actual ones.
     """
     system = trajectory._known_system("plot_states")
-    names = overview(trajectory) if names is None else names
+    names = default_names(trajectory) if names is None else names
     for name in names:
         require_known("names", name, trajectory.names)
     for name in desired or {}:
@@ -61,10 +61,10 @@ def plot_states(
     return figure
 
 
-def overview(trajectory: Trajectory) -> list[str]:
-    """What the machine wants to be shown by, and tensions where it reports some."""
-    system = trajectory._known_system("overview")
-    names = dict.fromkeys([*system.overview, "tension"])
+def default_names(trajectory: Trajectory) -> list[str]:
+    """Names of the default curves: those of the machine, and tensions if it has some."""
+    system = trajectory._known_system("default_plots")
+    names = dict.fromkeys([*system.default_plots, "tension"])
     return [name for name in names if name in trajectory.names]
 
 

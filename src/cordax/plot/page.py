@@ -43,7 +43,7 @@ def write_page(
     zoom and play, cables coloured by tension (slack ones grey and dashed), the way that bodies or
     ends have gone, and curves in step with the time. Returns the path.
 
-    `names`: what the curves show, of `trajectory.names`; the machine's `overview` by default."""
+    `names` of the curves, from `trajectory.names`. Default: the machine's `default_plots`."""
     path = Path(path)
     require_known("path suffix", path.suffix.lower(), (".html", ".htm"))
     system = trajectory._known_one("to_html")

@@ -10,7 +10,7 @@ from matplotlib.colors import Normalize
 from .._base.checks import require_known
 from ..mechanics import Scene
 from ..simulation.trajectory import Trajectory
-from .lines import by_kind, overview
+from .lines import by_kind, default_names
 from .scene import bounds, line_values, norm_of, stacked_scenes
 from .style import WHEELS, label
 
@@ -41,15 +41,15 @@ class Played(NamedTuple):
 
 
 def played(trajectory: Trajectory, names: Sequence[str] | None = None, most: int = 1500) -> Played:
-    """At most `most` instants of a run; `names` of what the curves show, the machine's `overview`
-    by default."""
+    """At most `most` instants of a run. `names` of the curves; default: the machine's
+    `default_plots`."""
     system = trajectory._known_one("playing a run")
     every = np.asarray(trajectory.t, dtype=float)
     rows = np.unique(np.linspace(0, len(every) - 1, min(len(every), most)).round().astype(int))
     scene = stacked_scenes(system, every[rows], np.asarray(trajectory.q)[rows])
     tension = {kind: x[rows] for kind, x in line_values(trajectory, scene).items()}
     low, high = bounds([scene])
-    names = overview(trajectory) if names is None else names
+    names = default_names(trajectory) if names is None else names
     for name in names:
         require_known("names", name, trajectory.names)
     kinds = by_kind({name: trajectory[name] for name in names}, system.components)

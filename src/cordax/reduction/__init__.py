@@ -1,15 +1,15 @@
 """Reduced models: machines that stand in for larger ones."""
 
 from .bases import axial_basis, pod_basis, polynomial_basis
-from .piecewise import PiecewiseLinear, far_apart, piecewise_linear
+from .piecewise import PiecewiseLinear, piecewise_linear, select_snapshots
 from .subspace import Subspace
 
 __all__ = [
     "PiecewiseLinear",
     "Subspace",
     "axial_basis",
-    "far_apart",
     "piecewise_linear",
     "pod_basis",
     "polynomial_basis",
+    "select_snapshots",
 ]

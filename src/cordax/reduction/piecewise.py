@@ -145,7 +145,7 @@ def _neglected(system: System, t, x: Float[Array, "k 2*n"], linear) -> tuple[Arr
     return size(later) / scale(later), size(bent) / scale([*bent, *(by_input @ u for u in inputs)])
 
 
-def far_apart(states: State, count: int, velocity_scale: float = 0.0) -> list[State]:
+def select_snapshots(states: State, count: int, velocity_scale: float = 0.0) -> list[State]:
     """`count` states of a trajectory (k, n), each the farthest from those chosen before in
     (q, v times `velocity_scale` [s]), beginning with the first."""
     q, v = np.asarray(states.q), np.asarray(states.v)

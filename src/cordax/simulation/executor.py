@@ -10,7 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from .._base.results import GOOD, result_of
-from .._jax.program_cache import kept_jit
+from .._jax.program_cache import cached_jit
 from .._jax.tracing import Transformed, depending_on
 from ..mechanics.consistent_state import check_start, look, look_compiled
 from .diffrax_loop import integrate_whole
@@ -195,7 +195,7 @@ def _split_known(run: Run) -> tuple[Static, list]:
 
 
 # `jax.jit` on the bare arrays of a run: calling `eqx.filter_jit` takes as long as many a run.
-@functools.partial(kept_jit, static=(0,))
+@functools.partial(cached_jit, static=(0,))
 def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
     run = static.run(arrays)
     carry = start(run, state, memory, status, t0, dt)
@@ -204,7 +204,7 @@ def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
     return carry, look(run.dynamics.system, state, t0, run.integrator.lets_go)
 
 
-@functools.partial(kept_jit, static=(0, 1))
+@functools.partial(cached_jit, static=(0, 1))
 def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt, count):
     def piece(run, carry, first, t0, dt, count):
         how = {"reverse": static.reverse, "explained": static.traced}
@@ -217,12 +217,12 @@ def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt
     return piece(run, carry, first, t0, dt, count)
 
 
-@functools.partial(kept_jit, static=(0,))
+@functools.partial(cached_jit, static=(0,))
 def _compiled_explanation(static: Static, arrays, dt, last, status):
     return failed_controller(static.run(arrays).prepared(), dt, last, status)
 
 
-@functools.partial(kept_jit, static=(0, 1))
+@functools.partial(cached_jit, static=(0, 1))
 def _compiled_whole(static: Static, n_saves: int, arrays, state, memory, status, t0, dt):
     """One phase from `state`; `status` is how the phases before it ended, a code and a time.
     Returns the trajectory with its start, and the last state, memory and status."""

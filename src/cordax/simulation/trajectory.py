@@ -222,7 +222,7 @@ class Trajectory(eqx.Module):
         return write_page(self, path, **options)
 
     def plot(self, names: Sequence[str] | None = None, **options):
-        """A figure of `names` (default: the machine's `overview`) over time: `plot.plot_states`."""
+        """Plot `names` (default: the machine's `default_plots`) over time: `plot.plot_states`."""
         from ..plot import plot_states
 
         self._known_one("plot")

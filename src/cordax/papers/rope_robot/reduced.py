@@ -12,7 +12,7 @@ import numpy as np
 from ...formulations import Baumgarte
 from ...integrators import Diffrax
 from ...mechanics import State, System
-from ...reduction import far_apart, piecewise_linear
+from ...reduction import piecewise_linear, select_snapshots
 from ...simulation._simulate import simulate
 from ...systems import AxialRopes, two_rope_robot
 from ..timing import Timing, in_turn
@@ -78,7 +78,7 @@ def measure(segments: int, duration: float, rounds: int) -> Reduced:
         # one point as often as the paper has points: nothing new to compile
         START: linear([start] * count),
         PAPER: linear(chosen),
-        FAR: linear(far_apart(states, count, VELOCITY), VELOCITY),
+        FAR: linear(select_snapshots(states, count, VELOCITY), VELOCITY),
         AXIAL: axial,
     }
     # stability limits these steps: a controller that sees errors change refuses fewer of them

@@ -119,7 +119,7 @@ class CableRobot(System):
         return {"euler": "rad", "swivel": "rad", "payload_position": "m"}
 
     @property
-    def overview(self):
+    def default_plots(self):
         return ("position", "euler", "tension")
 
     @property

@@ -74,7 +74,7 @@ class TensegrityManipulator(Mechanism):
         return {"end_effector": ("x", "y", "z"), "strain": cables, "tension": cables}
 
     @property
-    def overview(self):
+    def default_plots(self):
         return ("end_effector", *self.strut_angles[:2], "strain")
 
     def outputs(self, t, q, v, u, multipliers):

@@ -102,7 +102,7 @@ class SingleStrut(Mechanism):
         return super().units | {"angles": "rad", "end": "m"}
 
     @property
-    def overview(self):
+    def default_plots(self):
         return "cross", "strut", "tension"
 
     def outputs(self, t, q, v, u, multipliers):

@@ -115,7 +115,7 @@ class SplineRod(System):
         return dict.fromkeys(("centre", "sag"), "m") | {"stretch": "1", "load": "N"}
 
     @property
-    def overview(self):
+    def default_plots(self):
         return ("centre", "sag")
 
     @property

@@ -46,8 +46,8 @@ class AxialRopes(System):
         return self.ropes.units | {"slope": "m"}
 
     @property
-    def overview(self):
-        return self.ropes.overview
+    def default_plots(self):
+        return self.ropes.default_plots
 
     @property
     def n_constraints(self):

@@ -138,7 +138,7 @@ class RopeRobot(System):
         return forces | {"moment": "N m", "node": "m", "stretch": "m"}
 
     @property
-    def overview(self):
+    def default_plots(self):
         if self.platform is not None:
             return ("x", "z", "angle", "tension")
         return ("node", "tension" if self.n_constraints else "root_tension")

@@ -89,8 +89,8 @@ class WinchedRopes(System):
         return self.ropes.units | {"payout": "m", "winch_force": "N", "theta": "rad"}
 
     @property
-    def overview(self):
-        return (*self.ropes.overview, "payout")
+    def default_plots(self):
+        return (*self.ropes.default_plots, "payout")
 
     @property
     def n_constraints(self):

@@ -132,7 +132,7 @@ class RopesInSpace(System):
         return {"root_tension": "N", "tension": "N", "node": "m", "position": "m", "euler": "rad"}
 
     @property
-    def overview(self):
+    def default_plots(self):
         return ("node", "tension") if self.platform is None else ("position", "euler", "tension")
 
     @property
