@@ -7,6 +7,7 @@ import pytest
 
 import cordax
 from cordax import RESULTS, State, simulate
+from cordax.control import Hermite, InputPath, Pulses, RecordedInput
 from cordax.systems import Oscillator
 from helpers.hung_ball import Ball, swing
 
@@ -160,3 +161,51 @@ def test_methods_with_a_memory_of_their_step_are_refused():
         simulate(Oscillator(), START, dt=0.1, duration=1.0, accuracy=1e-6, integrator="zhai")
     with pytest.raises(ValueError, match=r"accuracy: got -1"):
         simulate(Oscillator(), START, dt=0.1, duration=1.0, accuracy=-1.0)
+
+
+def _oscillator_after(pieces):
+    """Position and velocity of an oscillator from START under constant forces until each time."""
+    t, x, v = 0.0, 1.0, 0.0
+    for end, force in pieces:
+        c, s = np.cos(end - t), np.sin(end - t)
+        x, v, t = force + c * (x - force) + s * v, c * v - s * (x - force), end
+    return x, v
+
+
+def test_a_jump_of_the_input_between_the_stages_is_seen():
+    """The midpoint of a step and those of its halves leave out its first and last quarter."""
+    options = {"dt": 0.1, "duration": 1.0, "integrator": "implicit_midpoint", "accuracy": 1e-8}
+
+    @jax.jit
+    def end(jump):
+        force = lambda t, state: jnp.where(t < jump, 0.0, 10.0)[None]
+        run = simulate(Oscillator(), START, control=force, adjoint="forward", **options)
+        return run.q[-1, 0], run.v[-1, 0]
+
+    for jump in (0.113, 0.39, 0.47, 0.74, 0.8123):
+        exact = _oscillator_after([(jump, 0.0), (1.0, 10.0)])
+        np.testing.assert_allclose(end(jump), exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "implicit_midpoint", "generalised_alpha"])
+def test_short_inputs_with_known_instants_are_not_stepped_over(integrator):
+    pulses = Pulses([[0.512, 0.513]], [[3000.0]], period=0.25)
+    kicks = np.zeros((21, 1))
+    kicks[7] = 50.0
+    held = RecordedInput(0.04137 * np.arange(21), kicks, "hold")
+    spike = Hermite([0.5, 0.505, 0.51], [[0.0], [600.0], [0.0]], np.zeros((3, 1)))
+    for accuracy in (1e-4, 1e-8):
+        options = {"dt": 0.25, "duration": 1.0, "integrator": integrator, "accuracy": accuracy}
+        for control, pieces in (
+            (pulses, [(0.512, 0.0), (0.513, 3000.0), (1.0, 0.0)]),
+            (held, [(7 * 0.04137, 0.0), (8 * 0.04137, 50.0), (1.0, 0.0)]),
+        ):
+            run = simulate(Oscillator(), START, control=control, **options)
+            allowed = 2.0 * accuracy * (int(run.statistics["steps"]) + 10)
+            exact = _oscillator_after(pieces)
+            np.testing.assert_allclose([run.q[-1, 0], run.v[-1, 0]], exact, atol=allowed)
+    run = simulate(Oscillator(), START, control=InputPath(spike), **options)
+    x, v = _oscillator_after([(0.505, 0.0)])
+    v, c, s = v + 3.0, np.cos(0.495), np.sin(0.495)  # its impulse, 600 N * 0.005 s, at its middle
+    exact = c * x + s * v, c * v - s * x
+    np.testing.assert_allclose([run.q[-1, 0], run.v[-1, 0]], exact, atol=1e-3)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from .._base.checks import require
 from .._base.fields import part_field
 from ..mechanics import Controller
-from ..mechanics.reference_motion import Reference, require_position
+from ..mechanics.reference_motion import Reference, merged, require_position
 
 
 class Programme(Controller):
@@ -20,6 +20,9 @@ class Programme(Controller):
             if type(reference) is not object:  # a placeholder of a transformation
                 require_position(f"inputs[{i}]", reference, ())
 
+    def switching_times(self):
+        return merged(*(reference.switching_times() for reference in self.inputs))
+
     def __call__(self, t, state, memory):
         return jnp.stack([reference.position(t) for reference in self.inputs]), memory
 
@@ -33,6 +36,9 @@ class InputPath(Controller):
     def __check_init__(self):
         valid = isinstance(self.path, Reference) or type(self.path) is object
         require(valid, "path", self.path, "a Reference, such as a BSpline")
+
+    def switching_times(self):
+        return self.path.switching_times()
 
     def __call__(self, t, state, memory):
         return self.path.position(t), memory

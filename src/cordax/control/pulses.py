@@ -1,5 +1,7 @@
 """Forces that act for a while."""
 
+import dataclasses
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,11 +15,13 @@ class Pulses(Controller):
     """`base` plus k rectangular pulses of `inputs` (k, n_u) between the `times` (k, 2) [s].
 
     Held over steps of `period` seconds, the simulation's dt: a pulse acts in the steps whose middle
-    lies in it, so that edges on the grid of steps are exact. `base`: the constant inputs (n_u,)."""
+    lies in it, so that edges on the grid of steps are exact. Without a `period`, and in runs with
+    `accuracy`, inputs are not held: such runs step exactly to each edge. `base`: the constant
+    inputs (n_u,)."""
 
     times: Float[Array, "k 2"] = float_field()
     inputs: Float[Array, "k n_u"] = float_field()
-    period: float = setting_field()  # pyright: ignore[reportIncompatibleVariableOverride]
+    period: float | None = setting_field(default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
     base: Float[Array, " n_u"] = float_field(default=0.0)
 
     def __check_init__(self):
@@ -28,7 +32,13 @@ class Pulses(Controller):
         expected = "each pulse to end after it begins"
         require_values("times", lambda t: t[:, 1] > t[:, 0], self.times, expected=expected)
 
+    def switching_times(self):
+        return jnp.sort(self.times.reshape(-1))
+
+    def unsampled(self):
+        return dataclasses.replace(self, period=None)
+
     def __call__(self, t, state, memory):
-        middle = t + 0.5 * self.period
+        middle = t if self.period is None else t + 0.5 * self.period
         on = (middle > self.times[:, 0]) & (middle < self.times[:, 1])
         return self.base + jnp.sum(jnp.where(on[:, None], self.inputs, 0.0), axis=0), memory

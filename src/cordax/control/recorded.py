@@ -61,13 +61,19 @@ class RecordedInput(Controller):
     def period(self):
         return self.interval if self.interpolation == "hold" else None
 
+    def switching_times(self):
+        if self.interval is None:
+            return self.times
+        return self.start + self.interval * np.arange(self.values.shape[0])
+
+    def unsampled(self):
+        return _Steps(self) if self.interpolation == "hold" else self
+
     def otherwise(self):
         ways: tuple[Literal["cubic", "linear", "hold"], ...] = ("cubic", "linear", "hold")
-        t = self.times
+        t = self.switching_times()
         if self.interval is None:
             ways = ways[:2]
-        else:
-            t = self.start + self.interval * np.arange(self.values.shape[0])
         return {
             f"inputs read as {way!r}": RecordedInput(t, self.values, way)
             for way in ways
@@ -91,6 +97,20 @@ class RecordedInput(Controller):
         first = jnp.clip(sample - (n // 2 - 1), 0, k - n)
         samples = jax.lax.dynamic_slice_in_dim(self.values, first, n)
         return vecmat(lagrange_weights(x - first, range(n)), samples), memory
+
+
+class _Steps(Controller):
+    """Inputs that are held between samples, at any instant."""
+
+    recorded: RecordedInput
+
+    def switching_times(self):
+        return self.recorded.switching_times()
+
+    def __call__(self, t, state, memory):
+        values = self.recorded.values
+        x = (t - self.recorded.start) / self.recorded.interval
+        return values[jnp.clip(jnp.floor(x).astype(int), 0, values.shape[0] - 1)], memory
 
 
 #: An instant on the grid falls above or below its sample by rounding, and a compiler that computes

@@ -22,6 +22,9 @@ class RaisedCosine(Reference):
     def position(self, t):
         return self.offset + 0.5 * self.amplitude * (1.0 - jnp.cos(self.frequency * t))
 
+    def switching_times(self):
+        return jnp.zeros(0, self.amplitude.dtype)
+
 
 class Sinusoid(Reference):
     """`offset + amplitude sin(frequency t + phase)`, each number or shape (n,); `frequency`
@@ -37,6 +40,9 @@ class Sinusoid(Reference):
 
     def position(self, t):
         return self.offset + self.amplitude * jnp.sin(self.frequency * t + self.phase)
+
+    def switching_times(self):
+        return jnp.zeros(0, self.amplitude.dtype)
 
 
 def _check_sizes(motion, *names: str) -> None:

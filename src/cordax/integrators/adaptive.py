@@ -2,11 +2,12 @@
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -14,6 +15,7 @@ from .._base.checks import require, require_positive
 from .._base.precision import float_field
 from .._base.results import GOOD, Code, code_unless
 from .._jax.gradient_guard import close, frozen, shield
+from ..math.linalg import matmul
 from ..mechanics import State
 from ..mechanics.linearisation import bare
 from .base import Integrator, Step
@@ -25,6 +27,8 @@ _SHRINK, _GROW, _AIM = 0.2, 4.0, 0.9
 _UNSOLVED = 0.25
 #: parts shorter than this share of a step end it: nothing is gained by smaller ones
 _LEAST = 1e-12
+#: instants at which inputs jump that are nearer than this share of a step count as passed
+_NEAR = 1e-10
 #: by how much a part may be longer than wanted rather than that there is one more
 _ROUND = 1e-6
 
@@ -44,6 +48,33 @@ class _Way(NamedTuple):
     tries: Array
 
 
+class _Between(eqx.Module):
+    """Inputs between two instants [s] at which they may jump, each evaluated on the inner side."""
+
+    u: Any
+    begin: Array
+    end: Array
+    held: ClassVar[bool] = True
+
+    def __call__(self, t, q, v):
+        return self.u(jnp.clip(t, self.begin, self.end), q, v)
+
+
+def _until_switch(dt, u, way: _Way):
+    """The time [s] that is left of a step, or until the inputs jump or bend if that comes first;
+    and the inputs in that time."""
+    times = getattr(u, "switching_times", lambda: None)()
+    if times is None or times.size == 0:
+        return way.left, u
+    t, times = lax.stop_gradient((way.t, times))
+    near = _NEAR * dt + 8.0 * jnp.finfo(t.dtype).eps * jnp.abs(t)
+    next_one = jnp.searchsorted(times, t + near, side="right")
+    ahead = jnp.append(times, jnp.inf)[next_one] - t
+    left = jnp.where(ahead < way.left - near, ahead, way.left)
+    inside = jnp.minimum(2.0 * near, 0.5 * left)
+    return left, _Between(u, t + inside, t + left - inside)
+
+
 class Adaptive(Integrator):
     """A one-step method, `inner`, in parts of a step that are as long as `accuracy` allows.
 
@@ -61,6 +92,10 @@ class Adaptive(Integrator):
     could show hardly. What these displace, e / omega, counts in the coordinates. A metal wire whose
     axial waves have 0.1 m/s and a micrometre would else have parts of microseconds at any accuracy
     below 0.1. Explicit methods must resolve everything anyway.
+
+    Parts end at the instants at which inputs are known to jump or bend
+    (`Controller.switching_times`). Other inputs are seen at the stages of the method alone: a pulse
+    that is much shorter than `dt` may fall between them.
 
     `simulate(..., accuracy=...)` makes one. `reverse`: whether reverse mode must be possible; the
     parts are then computed a second time in the backward pass."""
@@ -125,8 +160,9 @@ class Adaptive(Integrator):
         return repeat(going, go, self.tries)(way)
 
     def _part(self, dynamics, dt, u, way: _Way, sieve) -> _Way:
-        parts = jnp.maximum(jnp.ceil((1.0 - _ROUND) * way.left / way.h), 1.0)
-        h = lax.stop_gradient(way.left / parts)
+        left, u = _until_switch(dt, u, way)
+        parts = jnp.maximum(jnp.ceil((1.0 - _ROUND) * left / way.h), 1.0)
+        h = lax.stop_gradient(left / parts)
         given = self.inner, dynamics, way.t, way.state, u, way.inner
         (method, dynamics, t, state, u, inner), token = shield(given)
 
@@ -146,6 +182,10 @@ class Adaptive(Integrator):
         before, after = spent(inner), (spent(last), spent(carry))  # refused parts included
         work = {k: way.work[k] + sum(x[k] - before[k] for x in after) for k in before}
         error = self._error(*lax.stop_gradient((whole, new)), sieve)
+        if not method.sees_both_ends and not getattr(u, "held", True):
+            middle = jax.tree.map(lambda x: x[0], ends[0])
+            fixed = frozen((dynamics, t, h, middle, u))
+            error = jnp.maximum(error, self._unseen(*fixed, sieve=sieve))
         solved = jnp.all(codes == GOOD) & jnp.isfinite(error)
         ok = solved & (error <= 1.0)
         new, carry = close((new, carry), token, ok)
@@ -175,6 +215,24 @@ class Adaptive(Integrator):
         v = whole.v - halves.v
         v = v if sieve is None else sieve.resolved(v)
         return jnp.maximum(part(whole.q - halves.q, halves.q), part(v, halves.v)) / allowed
+
+    def _unseen(self, dynamics, t, h, middle: State, u, *, sieve):
+        """Error of velocities by inputs that change between the stages, over what is allowed: the
+        impulse by the trapezoidal rule over both halves less that by their midpoints. A jump by J
+        anywhere in the part gives h J/4."""
+        shares = jnp.asarray([0.0, 0.25, 0.5, 0.75, 1.0], middle.q.dtype)
+        inputs = lax.map(lambda share: u(t + share * h, middle.q, middle.v), shares)
+        weights = np.array([[0.25, 0.0, 0.5, 0.0, 0.25], [0.0, 0.5, 0.0, 0.5, 0.0]])
+        means = matmul(jnp.asarray(weights, inputs.dtype), inputs)
+
+        def error():
+            accelerate = lambda u: dynamics.acceleration(t + 0.5 * h, middle.q, middle.v, u)
+            a = lax.map(accelerate, means)  # compiled once
+            v = h * (a[0] - a[1])
+            v = v if sieve is None else sieve.resolved(v)
+            return jnp.max(jnp.abs(v) / (1.0 + jnp.abs(middle.v)), initial=0.0) / self.accuracy
+
+        return lax.cond(jnp.any(means[0] != means[1]), error, lambda: jnp.zeros((), h.dtype))
 
     def reversible(self):
         return dataclasses.replace(self, reverse=True)

@@ -45,6 +45,9 @@ class Integrator(eqx.Module):
     begins_at_start: ClassVar[bool] = False
     #: whether each step may be of another size: what is carried does not belong to one size
     new_steps: ClassVar[bool] = True
+    #: whether inputs are evaluated at both ends of a step: a step and its halves then differ
+    #: wherever the inputs jump
+    sees_both_ends: ClassVar[bool] = True
     #: whether undamped vibrations that the step does not resolve gain energy in nonlinear motions
     feeds_undamped: ClassVar[bool] = False
     #: whether the method has a time loop of its own, `solve`, in place of steps

@@ -25,6 +25,7 @@ class _Implicit(Integrator):
     abscissa: ClassVar[float]
     explicit = False
     self_starting = False
+    sees_both_ends = False
     solves_constraints = "allowed"
     tolerance: float = setting_field(default=1e-12)
     max_iterations: int = count_field(default=60)

@@ -12,6 +12,7 @@ class ExplicitEuler(Integrator):
     order = 1
     explicit = True
     begins_at_start = True
+    sees_both_ends = False
     oscillator_limit = 0.0
 
     def step(self, dynamics, t, dt, state, u, carry):

@@ -16,6 +16,7 @@ class LinearlyImplicitEuler(Integrator):
 
     order = 1
     explicit = False
+    sees_both_ends = False
     solves_constraints = "allowed"
 
     def step(self, dynamics, t, dt, state, u, carry):

@@ -18,6 +18,7 @@ class _Splitting(Integrator):
     kicks: ClassVar[tuple[float, ...]]
     explicit = True
     needs_separable = True
+    sees_both_ends = False
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from .._base.checks import require, require_finite, require_shape
 from .._base.precision import as_float_array
@@ -30,6 +31,16 @@ class Controller(eqx.Module):
         inside of the compiled function, before the time loop."""
         return self
 
+    def switching_times(self) -> Float[Array, " k"] | None:
+        """Increasing instants [s] at which the inputs, as functions of time, jump or bend; empty if
+        they never do, None if that is not known. Runs with `accuracy` step from one to the next."""
+        return None
+
+    def unsampled(self) -> "Controller":
+        """The same inputs without a `period`, where they depend on time alone: runs with `accuracy`
+        follow them within steps."""
+        return self
+
     def init(self, state: State):
         """The memory at the start; `()` for none."""
         return ()
@@ -45,6 +56,9 @@ class Controller(eqx.Module):
 
 class _Constant(Controller):
     u: jnp.ndarray
+
+    def switching_times(self):
+        return jnp.zeros(0, self.u.dtype)
 
     def __call__(self, t, state, memory):
         return self.u, memory

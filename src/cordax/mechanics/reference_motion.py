@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._base.checks import require, require_axes, require_finite, require_shape, require_values
@@ -22,6 +23,11 @@ class Reference(eqx.Module):
         """The wanted value at time `t` [s]."""
         raise NotImplementedError
 
+    def switching_times(self) -> Float[Array, " k"] | None:
+        """Increasing instants [s] at which the motion or one of its derivatives jumps; empty if
+        none does, None if that is not known."""
+        return None
+
     def __call__(self, t):
         """Position, rate and acceleration at `t` [s], shape (n,) each."""
         t = jnp.asarray(t, dtype=float)
@@ -37,6 +43,9 @@ class Constant(Reference):
 
     def position(self, t):
         return self.value
+
+    def switching_times(self):
+        return jnp.zeros(0, self.value.dtype)
 
 
 class Quintic(Reference):
@@ -55,6 +64,9 @@ class Quintic(Reference):
         require_shape("times", self.times, (k, 2))
         expected = "each move to end after it begins"
         require_values("times", lambda t: t[:, 1] > t[:, 0], self.times, expected=expected)
+
+    def switching_times(self):
+        return jnp.sort(self.times.reshape(-1))
 
     def position(self, t):
         begin, end = self.times.T
@@ -80,6 +92,9 @@ class Shaped(Reference):
         like = self.motion.position(0.0).shape
         require_shape("bumps", self.bumps, (self.bumps.shape[0], *like))
 
+    def switching_times(self):
+        return merged(self.motion.switching_times(), self.times)
+
     def position(self, t):
         begin, end = self.times
         x = jnp.clip((t - begin) / (end - begin), 0.0, 1.0)
@@ -104,6 +119,9 @@ class Hermite(Reference):
         require_shape("slopes", self.slopes, self.values.shape)
         expected = "increasing times"
         require_values("times", lambda t: t[1:] > t[:-1], self.times, expected=expected)
+
+    def switching_times(self):
+        return self.times
 
     def position(self, t):
         k = self.times.shape[0]
@@ -137,6 +155,10 @@ class BSpline(Reference):
         k = self.values.shape[0] if self.values.ndim else 0
         require(k >= 4, "values", f"shape {self.values.shape}", "(k, ...) with k >= 4")
 
+    def switching_times(self):
+        shares = np.linspace(0.0, 1.0, self.values.shape[0] - 2)
+        return self.times[0] + shares * (self.times[1] - self.times[0])
+
     def position(self, t):
         begin, end = self.times
         spans = self.values.shape[0] - 3
@@ -154,6 +176,12 @@ class BSpline(Reference):
         )
         near = jax.lax.dynamic_slice_in_dim(self.values, i, 4)
         return jnp.tensordot(weights, near, 1) / 6.0
+
+
+def merged(*times: Float[Array, " k"] | None) -> Float[Array, " n"] | None:
+    """Switching times of several motions [s] in one increasing array; None if some are unknown."""
+    known = [x for x in times if x is not None]
+    return jnp.sort(jnp.concatenate(known)) if len(known) == len(times) else None
 
 
 def as_reference(x, name: str = "reference") -> Reference:

@@ -75,7 +75,9 @@ def simulate(
       [SI]; implicit methods leave out velocities of vibrations that are fast for `dt`. Steps are
       then as long as it allows and `dt`, the largest of them, is the distance of the instants that
       `save_every` counts and controllers are sampled at; a step without solution is repeated
-      smaller (`cordax.Adaptive`). In batches without reverse mode take `adjoint="forward"`.
+      smaller (`cordax.Adaptive`). Steps end where inputs jump if the controller states these
+      instants (`Controller.switching_times`); a pulse of another function that is much shorter than
+      `dt` may be missed. In batches without reverse mode take `adjoint="forward"`.
     - `formulation`: how constraints are treated; if not given `Minimal()` for machines without
       them, `Index3()` for integrators that solve them, else `Baumgarte()`.
     - `control`: a `Controller`, a function `(t, state) -> u`, constant inputs of shape (n_u,), or

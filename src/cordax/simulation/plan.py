@@ -120,6 +120,7 @@ def _make(
     if required is not None:
         require(control is not None, "control", None, required)
     controller = as_controller(control, machine, state.q.dtype)
+    controller = controller if accuracy is None else controller.unsampled()
     memory = controller.init(state) if memory is None else memory
     fit = recheck(dynamics, method, controller)
     run = Run(dynamics, method, controller, adjoint, save_every, _hold(controller, memory, dt))

@@ -118,6 +118,9 @@ class ContinuousInput(eqx.Module):
     run: Run
     held: ClassVar[bool] = False
 
+    def switching_times(self) -> jax.Array | None:
+        return self.run.controller.switching_times()
+
     def __call__(self, t, q, v):
         dynamics = self.run.dynamics
         seen = dynamics.formulation.seen(dynamics.system, t, State(q, v))
