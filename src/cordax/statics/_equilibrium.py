@@ -1,4 +1,4 @@
-"""States at rest."""
+"""Static equilibria."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,13 +43,12 @@ _REASONS = {
 
 
 class Equilibrium(eqx.Module):
-    """What `equilibrium(..., full=True)` found.
+    """Result of `equilibrium(..., full=True)`.
 
     - `state`: at rest; `multipliers` (m,) of the constraints there;
-    - `residual` (n_v,): forces that are left, [N] or [N m]; `gap` (m,): constraints that are left;
-    - `unstable`, `neutral`: in how many allowed directions the machine is pushed away, and in how
-      many nothing holds it;
-    - `steps` of the search; `code`: 1 where it succeeded."""
+    - `residual` (n_v,): unbalanced forces [N] or [N m]; `gap` (m,): constraint errors;
+    - `unstable`, `neutral`: numbers of allowed directions with negative and with zero stiffness;
+    - `steps` of the search; `code`: 1 for success."""
 
     state: State
     multipliers: Float[Array, " m"]
@@ -62,13 +61,12 @@ class Equilibrium(eqx.Module):
 
     @property
     def found(self) -> Bool[Array, ""]:
-        """Whether forces balance, constraints hold and, where it was asked for, the state is
-        stable."""
+        """Whether forces balance, constraints hold and, if required, the state is stable."""
         return self.code == FOUND
 
     @property
     def stable(self) -> Bool[Array, ""]:
-        """Whether no direction is unstable; neutral ones may be there."""
+        """Whether no direction is unstable. Directions may be neutral."""
         return self.unstable == 0
 
     @property
@@ -89,21 +87,20 @@ def equilibrium(
     full: bool = False,
     load: Callable[[float], System] | None = None,
 ):
-    """A configuration at rest in which all forces balance under constant inputs `u`, shape (n_u,),
-    those of constraints included: a `State`, or with `full` an `Equilibrium`.
+    """Find a static equilibrium under constant inputs `u`, shape (n_u,), constraint forces
+    included. Returns a `State`, or with `full` an `Equilibrium`.
 
-    From `guess` (default: the machine's start) the machine is let down to a minimum of its energy;
-    saddles on the way are left, unless `stable` is False: then the nearest balance will do, an
-    upright pendulum for instance. Directions that nothing holds (a free trolley) stay as they are.
-    `tolerance`: largest correction left, relative to the largest coordinate.
+    The search starts at `guess` (default: the machine's initial state), descends to a minimum of
+    the energy and leaves saddle points. With `stable=False` it accepts the nearest equilibrium, for
+    example an upright pendulum. Coordinates without stiffness (a free trolley) keep their values.
+    `tolerance`: largest remaining correction, relative to the largest coordinate.
 
-    Where a guess is too poor, or a machine has several states at rest and one is meant that
-    belongs to a lighter load, `load` leads there: a function from 0 (easy) to 1 (all of it) to the
-    machine, such as `lambda s: eqx.tree_at(lambda m: m.gravity, rod, 9.81 * s)`. Not inside of
-    `jit`.
+    `load` helps where the guess is poor, or selects one of several equilibria: a function from
+    a load factor between 0 (easy) and 1 (full load) to the machine, such as
+    `lambda s: eqx.tree_at(lambda m: m.gravity, rod, 9.81 * s)`. It is not supported inside `jit`.
 
     Differentiable with respect to the machine and the inputs, without motion along neutral
-    directions. Raises if nothing is found, unless `full`.
+    directions. Raises `RuntimeError` if the search does not converge, unless `full`.
 
     **Example:**
 
@@ -148,7 +145,7 @@ def equilibrium(
     if full:
         return rest
     code = known_values(rest.code)
-    if code is None:  # traced: which coordinate is to blame cannot be said
+    if code is None:  # traced: the message cannot name the coordinate
         messages = [f"equilibrium: no state at rest found: {x}" for x in _REASONS.values()]
         return raise_compiled(rest.state, ~rest.found, rest.code - 1, messages)
     if code != FOUND:
@@ -191,12 +188,12 @@ _inside = filter_jit(_at_rest)
 
 
 def _stopped(tree):
-    """Without derivatives."""
+    """The tree with derivatives stopped."""
     return jax.tree.map(lambda x: lax.stop_gradient(x) if eqx.is_inexact_array(x) else x, tree)
 
 
 def _code(end: Search, gap) -> Int[Array, ""]:
-    """How the search ended, with what is known about a failure."""
+    """Result of the search, with the cause of a failure."""
     pushed = jnp.max(jnp.where(end.at.neutral, jnp.abs(_modal_force(end.at)), 0.0)) > 1e-6
     code = jnp.where((end.code != FOUND) & pushed, _PUSHED, end.code)
     return jnp.where(jnp.max(jnp.abs(gap), initial=0.0) > POSITION_TOLERANCE, _UNMET, code)
@@ -207,7 +204,7 @@ def _modal_force(at: Balance) -> Float[Array, " n"]:
 
 
 def _explain(system: System, rest: Equilibrium) -> str:
-    """Why there is no state at rest: how much is left, and where."""
+    """Error message: the largest remaining force or constraint error, and its coordinate."""
     text = f"equilibrium: no state at rest found: {rest.reason} (steps: {int(rest.steps)})"
     if int(rest.code) == _UNMET:
         gap = np.abs(np.asarray(rest.gap))

@@ -1,4 +1,4 @@
-"""Small motions about a state."""
+"""Vibration modes about a state."""
 
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ from ..mechanics.state import require_state
 class Modes(NamedTuple):
     """Small motions about a state: exp(lambda t).
 
-    `eigenvalues` lambda [1/s], shape (k,), fastest last, k = 2 d for d degrees of freedom, of which
-    one without mass counts once if it has damping and not at all if it has none; `shapes` the
+    `eigenvalues` lambda [1/s], shape (k,), fastest last, k = 2 d for d degrees of freedom; a
+    massless one counts once if it is damped and not at all otherwise; `shapes` the
     configuration parts, shape (k, n_v); `frequency` |Im lambda|/2 pi [Hz]; `damping` ratio -Re
     lambda/|lambda|, negative for growing modes."""
 
@@ -40,8 +40,8 @@ class Modes(NamedTuple):
 def modes(
     system: System, state: State | None = None, u=None, *, t: float = 0.0, held: bool = True
 ) -> Modes:
-    """Modes of the machine linearised about a state (default: its start), of motions that its
-    constraints allow; about a state at rest in equilibrium, if it has constraints.
+    """Compute the modes of the machine linearised about a state (default: its initial state), for
+    motions that its constraints allow. A constrained machine must be in static equilibrium.
 
     `u`: constant inputs, or a memoryless controller, whose feedback is then part of the
     linearisation. `held=False` leaves out dry friction and other held forces.
@@ -95,7 +95,7 @@ def _first_order(M, K, D) -> tuple[np.ndarray, np.ndarray]:
         kept = kept - follow @ np.linalg.solve(follow.T @ K @ follow, follow.T @ K @ kept)
     M, K, D = (kept.T @ X @ kept for X in (M, K, D))
     h, k = int((~light).sum()), kept.shape[1]
-    speed = -np.linalg.solve(D[h:, h:], np.hstack([K[h:], D[h:, :h]]))  # of what creeps
+    speed = -np.linalg.solve(D[h:, h:], np.hstack([K[h:], D[h:, :h]]))  # of damped massless parts
     rate = np.vstack([np.eye(h, k + h, k), speed])
     push = np.hstack([K[:h], D[:h, :h]]) + D[:h, h:] @ speed
     A = np.vstack([rate, np.linalg.solve(M[:h, :h], push)])
@@ -103,7 +103,7 @@ def _first_order(M, K, D) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _allowed_directions(J) -> np.ndarray:
-    """An orthonormal basis (n_v, d) of the motions that constraints (m, n_v) leave."""
+    """An orthonormal basis (n_v, d) of the motions that constraints (m, n_v) allow."""
     if J.shape[0] == 0:
         return np.eye(J.shape[1])
     _, sizes, directions = np.linalg.svd(J)
@@ -138,7 +138,7 @@ def _linear_equations(system: System, state: State, controller, t, held: bool):
 
 
 def _static_multipliers(system: System, u, q, t, rest) -> Float[Array, " m"]:
-    """What balances the forces best with everything at rest."""
+    """Multipliers that balance the forces best (least squares) at zero velocity."""
     if system.n_constraints == 0:
         return jnp.zeros(0, rest.dtype)
     J = system.constraint_terms(t, q, rest).jacobian

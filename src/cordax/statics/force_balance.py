@@ -2,7 +2,7 @@
 
 With the mass matrix as metric, `M = L L^T`, displacements are `dq = L^-T y`: `y` has the unit
 kg^1/2 m whatever the coordinates are, eigenvalues of the stiffness are squares of angular
-frequencies [1/s^2], and a direction along which nothing pushes is not moved."""
+frequencies [1/s^2], and directions without force do not move."""
 
 import equinox as eqx
 import jax
@@ -19,14 +19,14 @@ class Balance(eqx.Module):
     """A configuration at rest, linearised.
 
     `f` (n,) forces, `phi` (m,) constraints and `jacobian` (m, n) in the machine's coordinates,
-    `multipliers` (m,) that balance the forces best;
+    `multipliers` (m,) that balance the forces best (least squares);
     `metric` (n, n) and `factor` (n, n) its `L^-T`; `stiffness` (n, n) `-L^-1 K L^-T`, with that of
     the constraint forces; `close` (n, m) the pseudo-inverse of the constraints' Jacobian, so that
     `-close phi` satisfies them; `allowed` (n, n) the projection onto motions that they allow;
     `reduced` (n, n) the stiffness of allowed motions, a large number on all others; `values` (n,)
     and `directions` (n, n) the eigenvalues [1/s^2] and eigenvectors of its symmetric part;
-    `is_free` (n,) which directions are allowed; `round_off` [1/s^2]: eigenvalues smaller than this
-    mean nothing; `skew`: whether forces have no energy; `noise` (n,) round-off of the forces."""
+    `is_free` (n,) which directions are allowed; `round_off` [1/s^2]: smaller eigenvalues count
+    as zero; `skew`: whether the forces have no potential; `noise` (n,) round-off of the forces."""
 
     f: Float[Array, " n"]
     phi: Float[Array, " m"]
@@ -55,7 +55,7 @@ class Balance(eqx.Module):
 
     @property
     def neutral(self):
-        """Directions (n,) that nothing holds and nothing pushes away."""
+        """Allowed directions (n,) with zero stiffness."""
         return self.is_free & (jnp.abs(self.values) <= self.round_off)
 
     def curvature(self, dq):
@@ -64,16 +64,16 @@ class Balance(eqx.Module):
         return y @ (self.stiffness @ y)
 
     def unheld(self, f):
-        """What is left of a force, in the machine's coordinates, once constraints hold it."""
+        """The part of a force that constraints do not balance, in the machine's coordinates."""
         return self.metric @ (self.factor @ (self.allowed @ self.covector(f)))
 
     def gradient(self, f, closing):
-        """Of the energy (n,), along allowed motions, after a displacement `closing` (n,)."""
+        """Energy gradient (n,) along allowed motions, after a displacement `closing` (n,)."""
         return self.allowed @ (self.stiffness @ closing - self.covector(f))
 
     def newton(self, f, phi):
         """The displacement (n,) in the machine's coordinates that balances `f` and satisfies
-        `phi`, linearly in both; nothing along neutral directions."""
+        `phi`, linearly in both, without motion along neutral directions."""
         closing = -self.close @ phi
         g = self.gradient(f, closing)
         inverse = jnp.where(self.neutral, 0.0, 1.0 / jnp.where(self.neutral, 1.0, self.values))
@@ -81,13 +81,13 @@ class Balance(eqx.Module):
         return self.tangent(closing + lax.cond(self.skew, self.shifted(0.0), straight, g))
 
     def shifted(self, shift):
-        """The step of a matrix without symmetry, as a function of the gradient."""
+        """The Newton step of an asymmetric stiffness, as a function of the gradient."""
         n = self.f.shape[0]
         matrix = self.reduced + (shift + self.round_off) * jnp.eye(n, dtype=self.f.dtype)
         return lambda g: -jnp.linalg.solve(matrix, g)
 
     def unstable(self):
-        """Number of allowed directions along which the machine is pushed away."""
+        """Number of allowed directions with negative stiffness, or with growing motions."""
         by_energy = lambda: self.values
         by_growth = lambda: jnp.real(jnp.linalg.eigvals(self.reduced)).astype(self.values.dtype)
         values = lax.cond(self.skew, by_growth, by_energy)
@@ -114,7 +114,7 @@ def balance(system: System, t, q, u) -> Balance:
         size = jnp.sqrt(jnp.sum(J * J, axis=1))
         size = jnp.where(size > 0, size, 1.0)
         left, singular, right = jnp.linalg.svd(J / size[:, None], full_matrices=False)
-        # redundant rows share what they hold
+        # redundant rows share the constraint force
         acts = singular > 1e4 * eps * singular[0]
         close = (right.T * jnp.where(acts, 1.0 / singular, 0.0)) @ left.T / size
         held = (right.T * acts) @ right
@@ -150,8 +150,8 @@ def balance(system: System, t, q, u) -> Balance:
 
 
 def _has_no_energy(system: System, reduced, K, unbalanced):
-    """Whether the stiffness lacks symmetry. That of rotations has it at rest alone: away from it
-    the skew part is the unbalanced torque."""
+    """Whether the stiffness is asymmetric. For rotations it is symmetric only in equilibrium:
+    elsewhere the skew part is the unbalanced torque."""
     norm = lambda A: jnp.sqrt(jnp.sum(A * A))
     skew = norm(reduced - reduced.T) > 1e6 * jnp.finfo(K.dtype).eps * norm(reduced)
     if system.n_q == system.n_v:
@@ -160,8 +160,8 @@ def _has_no_energy(system: System, reduced, K, unbalanced):
 
 
 def _metric(M, K):
-    """The mass matrix, made positive definite where parts have no mass: their share is what makes
-    them as quick as the quickest of the others."""
+    """The mass matrix, made positive definite. Massless coordinates get the mass that gives them
+    the highest frequency of the others."""
     inertia, spring = jnp.diagonal(M), jnp.abs(jnp.diagonal(K))
     heavy = inertia > 0
     quickest = jnp.max(jnp.where(heavy, spring / jnp.where(heavy, inertia, 1.0), 0.0))

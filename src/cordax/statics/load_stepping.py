@@ -1,25 +1,25 @@
-"""States at rest followed from an easy load to the whole one."""
+"""Equilibria followed from a small load to the full load."""
 
 from collections.abc import Callable
 
 from ..mechanics import System
 
-#: part of the load tried first, and the smallest part worth trying
+#: first and smallest increment of the load factor
 _FIRST, _LEAST = 0.25, 1e-4
 
 
 def follow(load: Callable[[float], System], rest: Callable, q):
-    """The configuration at rest under nearly all of a load: `load(s)` is the machine under the part
-    s of it, from 0 to 1, and `rest(machine, q)` searches from q. A part that is too much at once is
-    halved; returns the last result, at the part of the load that it names, and that part."""
-    found = rest(load(0.0), q)
-    part, ahead = 0.0, _FIRST
-    while bool(found.found) and part + ahead < 1.0:
-        further = rest(load(part + ahead), found.state.q)
-        if bool(further.found):
-            found, part, ahead = further, part + ahead, 2.0 * ahead
-        elif ahead > _LEAST:
-            ahead *= 0.5
+    """Follow the equilibrium to a load factor near 1. `load(s)` is the machine under the load
+    factor s (0 to 1); `rest(machine, q)` searches an equilibrium from q. An increment that fails is
+    halved. Returns the last result and its load factor."""
+    result = rest(load(0.0), q)
+    factor, increment = 0.0, _FIRST
+    while bool(result.found) and factor + increment < 1.0:
+        trial = rest(load(factor + increment), result.state.q)
+        if bool(trial.found):
+            result, factor, increment = trial, factor + increment, 2.0 * increment
+        elif increment > _LEAST:
+            increment *= 0.5
         else:
-            return further, part + ahead
-    return found, part
+            return trial, factor + increment
+    return result, factor

@@ -1,11 +1,11 @@
-"""The way from a guess to a state at rest.
+"""Trust-region search for a static equilibrium.
 
-A trust region in the metric of kinetic energy, on the energy where there is one: the model's
-stiffness is taken in size, so that every step leads down and saddles are left; a step is judged by
-the work that the forces do along it, from forces and stiffness at both ends, which needs no
-potential energy and loses no digits near the end. Constraints are met first and kept by corrections
-after each step. Forces without an energy (follower loads, integrating controllers) are led to
-balance by shifted Newton steps."""
+The metric is that of the kinetic energy. The model uses absolute values of the stiffness, so that
+every step descends and saddle points are left. The work of the forces along a step, computed from
+forces and stiffness at both ends, decides whether it is accepted. This needs no potential energy
+and loses no digits near the end. Constraints are satisfied first and kept by corrections after each
+step. Forces without a potential (follower loads, integrating controllers) are balanced by shifted
+Newton steps."""
 
 from typing import NamedTuple
 
@@ -20,19 +20,19 @@ from .force_balance import Balance, balance
 
 RUNNING, FOUND, STUCK, EXHAUSTED = 0, 1, 2, 3
 
-#: steps in a row that may fail
+#: largest number of consecutive rejected steps
 _TRIALS = 24
-#: displacement [m or rad] by which a saddle is left at first
+#: first displacement [m or rad] from a saddle point
 _KICK = 0.1
-#: gaps of constraints, in coordinates, below which the work of a step is what counts
+#: constraint errors, in coordinates, below which the work of a step decides
 _CLOSED = 1e-6
-#: a first step may take the machine as far as this time [s] would
+#: the first step is as long as the motion in this time [s]
 _FIRST = 0.1
 
 
 class Search(NamedTuple):
-    """Where it ends: configuration `q`, what is known `at` it, the largest `correction` that
-    Newton's method would still make, `steps` tried and `code`."""
+    """Final configuration `q`, the forces and stiffness `at` it, the largest remaining Newton
+    `correction`, the number of `steps` and the `code`."""
 
     q: Float[Array, " n_q"]
     at: Balance
@@ -42,8 +42,8 @@ class Search(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How far the next step may go: `radius` [kg^1/2 m], the `portion` of what constraints lack,
-    and a `kick` off a saddle [m or rad]."""
+    """Limits of the next step: trust `radius` [kg^1/2 m], the `portion` of the constraint errors
+    to remove, and the `kick` from a saddle point [m or rad]."""
 
     radius: Float[Array, ""]
     portion: Float[Array, ""]
@@ -51,9 +51,9 @@ class _Plan(NamedTuple):
 
 
 class _Proposal(NamedTuple):
-    """A displacement `d` (n,) to the configuration `ahead`, its `length` in the metric without what
-    closes constraints, the work [J] `expected` of it, and the norm of the unbalanced forces that
-    should be `left`."""
+    """A displacement `d` (n,) to the configuration `ahead`, its `length` in the metric without the
+    constraint correction, its `expected` work [J], and the expected norm of the unbalanced forces
+    that are `left`."""
 
     ahead: Float[Array, " n_q"]
     d: Float[Array, " n"]
@@ -62,7 +62,7 @@ class _Proposal(NamedTuple):
     left: Float[Array, ""]
 
 
-class _Way(NamedTuple):
+class _Progress(NamedTuple):
     q: Float[Array, " n_q"]
     at: Balance
     plan: _Plan
@@ -74,25 +74,25 @@ class _Way(NamedTuple):
 
 
 def search(system: System, t, q, u, *, tolerance, max_steps, stable: bool) -> Search:
-    """Follow the forces from `q` to a state at rest; with `stable`, to one that stays."""
+    """Search for an equilibrium from `q`; with `stable`, for a stable one."""
     q = lax.stop_gradient(q)
     real = lambda x: jnp.asarray(x, q.dtype)
 
-    def onward(way: _Way) -> _Way:
-        # the stiffness is traced here and nowhere else: it is what takes long to compile
-        begin = way.steps == 0
-        new = balance(system, t, way.next.ahead, u)
-        good, plan = _judge(system, t, way, new, stable)
+    def advance(progress: _Progress) -> _Progress:
+        # the stiffness takes long to compile, so it is traced only here
+        begin = progress.steps == 0
+        new = balance(system, t, progress.next.ahead, u)
+        good, plan = _judge(system, t, progress, new, stable)
         good = good | begin
-        at, q = _choose(good, (new, way.next.ahead), (way.at, way.q))
-        failed = jnp.where(good, 0, way.failed + 1)
+        at, q = _choose(good, (new, progress.next.ahead), (progress.at, progress.q))
+        failed = jnp.where(good, 0, progress.failed + 1)
 
         closing = -at.close @ at.phi
         g = at.gradient(at.f, closing)
         full = at.tangent(closing + _step(at, g, 0.0, stable))
         correction = jnp.max(jnp.abs(full)) / (1.0 + jnp.max(jnp.abs(q)))
         leave = (at.values[0] < -at.round_off) & ~at.skew if stable else jnp.asarray(False)
-        # where round-off is all that is left, no step can show that it leads down
+        # if only round-off is left, no step can show a descent
         stuck = failed >= _TRIALS
         closed = jnp.max(jnp.abs(at.tangent(closing))) <= _CLOSED
         silent = closed & jnp.all(jnp.abs(at.unheld(at.f)) <= at.noise)
@@ -102,17 +102,17 @@ def search(system: System, t, q, u, *, tolerance, max_steps, stable: bool) -> Se
         first = jnp.linalg.norm(_step(at, g, 1.0 / _FIRST**2, stable))
         plan = _choose(begin, _Plan(first, real(1.0), real(_KICK)), plan)
         ahead = _propose(system, t, q, at, leave, plan, stable)
-        return _Way(q, at, plan, ahead, correction, failed, way.steps + 1, code)
+        return _Progress(q, at, plan, ahead, correction, failed, progress.steps + 1, code)
 
     shapes = eqx.filter_eval_shape(balance, system, t, q, u)
     nothing = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
     zero, none = real(0.0), jnp.asarray(0)
     here = _Proposal(q, jnp.zeros_like(nothing.f), zero, zero, zero)
-    start = _Way(q, nothing, _Plan(zero, zero, zero), here, zero, none, none, none)
-    running = lambda way: (way.code == RUNNING) & (way.steps < max_steps)
-    way = lax.while_loop(running, onward, start)
-    code = jnp.where(way.code == RUNNING, EXHAUSTED, way.code)
-    return Search(way.q, way.at, way.correction, way.steps, code)
+    start = _Progress(q, nothing, _Plan(zero, zero, zero), here, zero, none, none, none)
+    running = lambda progress: (progress.code == RUNNING) & (progress.steps < max_steps)
+    progress = lax.while_loop(running, advance, start)
+    code = jnp.where(progress.code == RUNNING, EXHAUSTED, progress.code)
+    return Search(progress.q, progress.at, progress.correction, progress.steps, code)
 
 
 def _choose(which, a, b):
@@ -120,8 +120,8 @@ def _choose(which, a, b):
 
 
 def _step(at: Balance, g, shift, down: bool):
-    """Towards balance, with a shift [1/s^2]; `down` the gradient too, with the stiffness in size.
-    What nothing holds goes as far as one second would take it: nowhere, unless pushed."""
+    """Newton step with a shift [1/s^2]; with `down` a descent step, with absolute values of the
+    stiffness. Neutral directions move as far as their force would move them in one second."""
     size = jnp.where(at.neutral, jnp.maximum(1.0, at.round_off), jnp.abs(at.values)) + shift
     size = size if down else jnp.where(at.neutral | (at.values > 0), size, -size)
     straight = lambda g: -at.directions @ ((g @ at.directions) / size)
@@ -129,7 +129,7 @@ def _step(at: Balance, g, shift, down: bool):
 
 
 def _shift_within(at: Balance, g, radius):
-    """The shift [1/s^2] that makes a step as long as the radius; none if it is shorter."""
+    """The shift [1/s^2] that limits a step to the radius; zero if the step is shorter."""
     c = g @ at.directions
     size = jnp.where(at.neutral, jnp.maximum(1.0, at.round_off), jnp.abs(at.values))
     length = lambda shift: jnp.sqrt(jnp.sum((c / (size + shift)) ** 2))
@@ -151,7 +151,7 @@ def _propose(system: System, t, q, at: Balance, leave, plan: _Plan, stable: bool
     closing = -plan.portion * (at.close @ at.phi)
     g = at.gradient(at.f, closing)
     y = _step(at, g, _shift_within(at, g, plan.radius), stable)
-    # on a saddle nothing says where to go: along what is least stable
+    # on a saddle point the gradient vanishes: move along the least stable direction
     least = at.directions[:, 0]
     still = leave & (jnp.max(jnp.abs(at.tangent(y))) < plan.kick)
     side = jnp.where(g @ least > 0, -1.0, 1.0) / jnp.max(jnp.abs(at.tangent(least)))
@@ -165,9 +165,9 @@ def _propose(system: System, t, q, at: Balance, leave, plan: _Plan, stable: bool
     return _Proposal(system.retract(q, d), d, jnp.linalg.norm(y), expected, jnp.linalg.norm(left))
 
 
-def _judge(system: System, t, way: _Way, new: Balance, stable: bool):
-    """Whether a step may be taken, and how far the next one may go."""
-    at, plan, (ahead, d, length, expected, hoped) = way.at, way.plan, way.next
+def _judge(system: System, t, progress: _Progress, new: Balance, stable: bool):
+    """Whether the step is accepted, and the limits of the next one."""
+    at, plan, (ahead, d, length, expected, hoped) = progress.at, progress.plan, progress.next
     # multipliers do no work between configurations that satisfy the constraints
     before = at.f - at.multipliers @ at.jacobian
     after = new.f - at.multipliers @ new.jacobian
@@ -180,7 +180,7 @@ def _judge(system: System, t, way: _Way, new: Balance, stable: bool):
     wanted = unbalanced(before) - hoped
     nearer = (wanted > 0) & (gain > 0.1 * wanted)
     ratio = ratio if stable else gain / jnp.where(wanted > 0, wanted, 1.0)
-    # in a bowl, and where there is no energy, nearer to balance is good as well
+    # where the stiffness is positive or there is no potential, smaller unbalanced forces suffice
     bowl = at.skew | (at.values[0] >= -at.round_off)
     good = down | (nearer & bowl) if stable else nearer
     if at.phi.shape[0] > 0:

@@ -1,4 +1,4 @@
-"""Where a cable robot can work: which poses its cables can hold, on grids, in batches.
+"""Workspaces of cable robots: which poses of a grid its cables can hold.
 
 A cable only pulls, between a least and a largest tension. At a pose with structure matrix W (6, n)
 the wrenches it can exert are `W f` with `minimum <= f <= maximum`:
@@ -37,10 +37,10 @@ _FAR = 100.0
 
 class Workspace(eqx.Module):
     """`positions` (k, 3) [m] of the platform's origin, and which are `inside` (k,). `shortfall`
-    (k,) [N]: how far the wrench that is wanted, the worst of them, is from what the cables can
-    exert, zero inside; moments count by the robot's own size, `length` [m]. It is smooth, so that a
-    design can be improved by its gradient. `tensions` (k, n) [N] of the weight alone. Both are NaN,
-    and the pose not inside, where tensions were not found within the programme's iterations."""
+    (k,) [N]: distance of the worst wrench from those that the cables can exert, zero inside;
+    moments are divided by the robot's size `length` [m]. It is smooth, so its gradient can improve
+    a design. `tensions` (k, n) [N] balance the weight alone. Both are NaN, and the pose is not
+    inside, if the quadratic programme does not converge."""
 
     positions: Float[Array, "k 3"]
     inside: Bool[Array, " k"]
@@ -50,7 +50,7 @@ class Workspace(eqx.Module):
 
     @property
     def share(self) -> float:
-        """Of all positions that are inside, from 0 to 1."""
+        """Fraction of the positions that are inside, from 0 to 1."""
         return float(np.mean(self.inside))
 
     def summary(self) -> str:
@@ -81,21 +81,21 @@ def box_grid(low, high, count) -> Float[Array, "k 3"]:
 
 
 def static(robot, positions, *, minimum, maximum, rotation=None) -> Workspace:
-    """Where the cables can hold the platform's weight (and a payload's it holds).
+    """Static workspace: poses at which the cables can hold the platform with its payload.
 
     **Arguments:** `robot`: a machine with `state_at(position, rotation)`, `structure_matrix`,
     `static_wrench` and `attachments`, such as a `CableRobot`; `positions` (k, 3) [m],
-    `box_grid(...)`; `minimum`, `maximum`: allowed tensions [N]; `rotation` (3, 3): of the platform,
-    the robot's own by default."""
+    `box_grid(...)`; `minimum`, `maximum`: allowed tensions [N]; `rotation` (3, 3) of the platform,
+    by default the robot's."""
     return wrench_feasible(
         robot, positions, jnp.zeros((1, 6)), minimum=minimum, maximum=maximum, rotation=rotation
     )
 
 
 def wrench_feasible(robot, positions, wrenches, *, minimum, maximum, rotation=None) -> Workspace:
-    """Where the cables can exert each of the `wrenches` (m, 6), force [N] and moment about the
-    centre of mass [N m] in world axes, besides the weight; the corners of a box of wrenches stand
-    for all of it. Other arguments as in `static`."""
+    """Wrench-feasible workspace: poses at which the cables can exert each of the `wrenches` (m, 6)
+    in addition to the weight: force [N] and moment about the centre of mass [N m] in world axes.
+    For a box of wrenches, its corners suffice. Other arguments as in `static`."""
     positions, wrenches = _table("positions", positions, 3), _table("wrenches", wrenches, 6)
     _check_robot(robot)
     require_number("minimum", minimum, positive=False)
@@ -107,8 +107,8 @@ def wrench_feasible(robot, positions, wrenches, *, minimum, maximum, rotation=No
 
 
 def wrench_closure(robot, positions, *, rotation=None) -> Bool[Array, " k"]:
-    """Where cables could exert any wrench, if tensions were not limited: (k,). Robots with fewer
-    than seven cables can nowhere. Arguments as in `static`."""
+    """Wrench-closure workspace (k,): poses at which cables could exert any wrench with unlimited
+    tensions. It is empty for fewer than seven cables. Arguments as in `static`."""
     positions = _table("positions", positions, 3)
     _check_robot(robot)
     return _closed(robot, positions, _rotation(rotation))
@@ -148,7 +148,7 @@ def _matrix(robot, position, rotation):
 
 
 def _size(robot):
-    """Of the platform: the mean distance of its attachments from their middle [m]."""
+    """Size of the platform: mean distance of its attachments from their centre [m]."""
     arms = robot.attachments - jnp.mean(robot.attachments, axis=0)
     return jnp.mean(jnp.sqrt(jnp.sum(arms * arms, axis=1) + 1e-12))
 
@@ -169,8 +169,8 @@ def _feasible(robot, positions, wrenches, bounds, rotation) -> Workspace:
 
 
 def _distribute(W, wrench, low, high):
-    """Tensions (n,) [N] within bounds that exert a wrench, or come nearest to it, and the norm of
-    the wrench that is missing, zero where they exert it to one part in a million."""
+    """Tensions (n,) [N] within bounds that exert a wrench as closely as possible, and the norm of
+    the missing wrench, zero if it is below one part in a million."""
     n, size = W.shape[1], safe_norm(wrench)
     # near the middle of the range, or a hundred times the wrench where the range is far larger
     near = jnp.minimum(0.5 * (low + high), low + _FAR * size)
