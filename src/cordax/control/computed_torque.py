@@ -31,7 +31,7 @@ class TendonMotors(Protocol):
 
 @runtime_checkable
 class TendonDriven(Protocol):
-    """What the controller must know of its machine."""
+    """Members that the controller requires of its machine."""
 
     @property
     def motors(self) -> TendonMotors: ...
@@ -90,7 +90,7 @@ class ComputedTorque(Controller):
         return torque, memory, code_unless(jnp.all(jnp.isfinite(T)), Code.QP_INFEASIBLE)
 
     def tension(self, t, state: State):
-        """The tensions the controller asks for [N], shape (n_tendons,)."""
+        """Commanded tensions [N], shape (n_tendons,)."""
         machine = self.machine
         alpha, rate = machine.split(state.q)[0], machine.split(state.v)[0]
         a, _ = self._acceleration(t, alpha, rate)
@@ -98,16 +98,16 @@ class ComputedTorque(Controller):
         return self.distribution(W, machine.joint_torque(alpha, rate, a))
 
     def _acceleration(self, t, alpha, rate):
-        """The joint acceleration asked for [rad/s^2] and the desired rate [rad/s], shape
-        (n_joints,) each."""
+        """Commanded joint accelerations [rad/s^2] and desired rates [rad/s], shape (n_joints,)
+        each."""
         desired, desired_rate, desired_acceleration = self.reference(t)
         error, error_rate = desired - alpha, desired_rate - rate
         return desired_acceleration + self.K_d * error_rate + self.K_p * error, desired_rate
 
     @kept_filter_jit  # some hundred small operations, each of which would be dispatched by itself
     def start(self) -> State:
-        """On the reference at t = 0, elastic tendons stretched by the tensions that hold the
-        posture."""
+        """Initial state on the reference at t = 0, with elastic tendons stretched by the tensions
+        of the static posture."""
         alpha, rate, _ = self.reference(0.0)
         zero = jnp.zeros_like(alpha)
         W = -self.machine.length_derivatives(alpha)[0].T

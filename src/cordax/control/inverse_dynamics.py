@@ -22,8 +22,8 @@ from .tension import TensionDistribution
 
 @runtime_checkable
 class Driven(Protocol):
-    """What the controller must know of its machine, besides its being a System: which coordinates
-    move freely, all where there are no loops, and what its inputs do."""
+    """Members that the controller requires of its machine, in addition to those of a System: the
+    independent coordinates (all of them without loops) and the effect of the inputs."""
 
     @property
     def independent(self) -> tuple[str, ...]: ...
@@ -41,7 +41,7 @@ class Driven(Protocol):
 
 
 def freely_moving(machine: Driven) -> tuple[str, ...]:
-    """Names of the coordinates that a motion is given by."""
+    """Names of the independent coordinates, which define a motion."""
     return machine.independent if machine.n_constraints else machine.velocity_names
 
 
@@ -102,7 +102,7 @@ class InverseDynamics(Controller):
         return u, memory, code_unless(jnp.all(jnp.isfinite(u)), Code.QP_INFEASIBLE)
 
     def inputs(self, t, state: State) -> Float[Array, " n_u"]:
-        """What the controller asks for."""
+        """Commanded inputs (n_u,)."""
         names = freely_moving(self.machine)
         place = np.array([self.machine.coordinate_names.index(name) for name in names])
         chosen, _ = columns(self.machine, names)  # pyright: ignore

@@ -1,4 +1,4 @@
-"""Inputs that shake a machine at several frequencies."""
+"""Multisine inputs, for identification experiments."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

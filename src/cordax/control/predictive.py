@@ -1,4 +1,4 @@
-"""Model-predictive control: inputs over the time to come, of which the first are used."""
+"""Model-predictive control: inputs optimised over a horizon, of which the first are applied."""
 
 import equinox as eqx
 import jax

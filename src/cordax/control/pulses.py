@@ -1,4 +1,4 @@
-"""Forces that act for a while."""
+"""Rectangular pulses as inputs."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Inputs that were recorded, played back."""
+"""Playback of recorded inputs."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Motions to follow."""
+"""Reference motions."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

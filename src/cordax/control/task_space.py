@@ -1,4 +1,4 @@
-"""Computed-torque control of a platform on cables, in the space it moves in."""
+"""Computed-torque control of the pose of a platform on cables."""
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -18,7 +18,7 @@ from .tension import MeanTension, TensionDistribution
 
 @runtime_checkable
 class OnCables(Protocol):
-    """What the controller must know of its machine: a platform on cables that winches wind."""
+    """Members that the controller requires of its machine, a platform on cables with winches."""
 
     @property
     def rotation(self) -> Array: ...
@@ -81,7 +81,7 @@ class TaskSpaceControl(Controller):
         return u, memory, code_unless(jnp.all(jnp.isfinite(tension)), Code.QP_INFEASIBLE)
 
     def tension(self, t, state: State) -> Float[Array, " n"]:
-        """What the controller asks for [N]."""
+        """Commanded tensions [N]."""
         return self._wanted(t, state)[0]
 
     def _wanted(self, t, state):

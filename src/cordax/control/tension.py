@@ -1,4 +1,4 @@
-"""Which tensions produce a wanted generalised force: `W T = tau` with more tendons than joints."""
+"""Tension distributions: solutions of `W T = tau` with more tendons than joints."""
 
 from typing import ClassVar
 
@@ -104,7 +104,7 @@ class BoundedTension(TensionDistribution):
         return jnp.where(found.solved, found.x, jnp.nan)
 
     def _wish(self, k: int):
-        """Tensions to be near to, of `k` tendons."""
+        """Preferred tensions [N] of `k` tendons."""
         mean = 0.5 * (self.minimum + self.maximum) if self.mean is None else self.mean
         for name, x in (("minimum", self.minimum), ("maximum", self.maximum), ("mean", mean)):
             require_shape(name, x, (), (k,))
@@ -128,8 +128,8 @@ class NullSpaceTension(BoundedTension):
 
 def null_space(W) -> Float[Array, "k d"]:
     """Columns N with `W N = 0` of a matrix W (n, k) of full rank, k > n: columns of W that are far
-    from each other are solved for, the others are free. Differentiable where that choice does not
-    change."""
+    from each other are solved for, the others are free. Differentiable as long as the selection
+    does not change."""
     n, k = W.shape
     left, chosen = lax.stop_gradient(W), jnp.zeros(k, bool)
     for _ in range(n):
@@ -144,5 +144,5 @@ def null_space(W) -> Float[Array, "k d"]:
 
 
 def _least_norm(W, tau):
-    """The smallest T with W T = tau."""
+    """The solution of `W T = tau` with the smallest norm."""
     return vecmat(solve(matmul(W, W.T), tau, spd=True), W)

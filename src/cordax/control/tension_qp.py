@@ -40,7 +40,7 @@ class CableTerms(Protocol):
 
 @runtime_checkable
 class CableStructure(Protocol):
-    """What the controller must know of its machine, besides its being a System."""
+    """Members that the controller requires of its machine, in addition to those of a System."""
 
     independent: tuple[str, ...]
 
@@ -67,7 +67,7 @@ def _strain(machine: CableStructure, state: State):
 
 
 def _as_point(point: Any) -> tuple[str, tuple[float, float, float]] | None:
-    """A body and a point of it, as what can be hashed."""
+    """A body and one of its points, as a hashable value."""
     if point is None:
         return None
     words = "a body and a point of it, ('ee', (0.0, 0.0, 0.0))"
@@ -138,12 +138,12 @@ class NearRigidQP(Controller):
         return ()
 
     def _free(self) -> tuple[str, ...]:
-        """Independent velocities; all where there are no loops."""
+        """Independent velocities (all of them without loops)."""
         machine = self.machine
         return machine.independent if machine.n_constraints else machine.velocity_names
 
     def _moving(self) -> tuple[str, ...]:
-        """Independent ones that are not strains."""
+        """Independent velocities that are not strain rates."""
         strains = set(self.machine.strain_names())
         return tuple(name for name in self._free() if name not in strains)
 
@@ -153,11 +153,11 @@ class NearRigidQP(Controller):
 
     @property
     def tracking_unit(self) -> str:
-        """Of what is followed."""
+        """Unit of the tracking error."""
         return "rad" if self.point is None else "m"
 
     def tracking_error(self, trajectory) -> Float[Array, "k n"]:
-        """What is followed minus the reference, of a run."""
+        """Tracking error of a run: tracked coordinates minus the reference."""
         if self.point is None:
             actual = jnp.stack([trajectory[name] for name in self.followed], axis=-1)
         else:

@@ -11,8 +11,8 @@ from ..mechanics import Linearisation, State, System
 
 
 class Formulation(eqx.Module):
-    """How accelerations and multipliers follow from a System; knows neither machines nor
-    steppers."""
+    """A method to compute accelerations and multipliers of a System. It depends neither on the
+    machine nor on the integrator."""
 
     #: whether the constraints are left to the integrator as they stand
     keeps_constraints: ClassVar[bool] = False
@@ -32,7 +32,7 @@ class Formulation(eqx.Module):
         raise NotImplementedError
 
     def linearise(self, system: System, t, q, v, u) -> Linearisation:
-        """The equations about a state, as a linearly implicit step needs them."""
+        """Equations of motion linearised about a state, for implicit steps."""
         raise NotImplementedError
 
     def project(
@@ -44,17 +44,17 @@ class Formulation(eqx.Module):
         return state, GOOD
 
     def seen(self, system: System, t, state: State) -> State:
-        """The state a controller finds in a stage; as it is by default."""
+        """The state that a controller receives in a stage; the identity by default."""
         return state
 
     def enter(self, system: System, t, state: State) -> State:
-        """The state with which a phase begins: the velocity jump of newly joined bodies; identity
-        by default."""
+        """The initial state of a phase, after the velocity jump of newly joined bodies; the
+        identity by default."""
         return state
 
 
 class Dynamics(eqx.Module):
-    """A machine under a formulation: what an integrator integrates."""
+    """A machine with its formulation: the equations that an integrator integrates."""
 
     system: System = part_field()
     formulation: Formulation = part_field()
@@ -90,7 +90,7 @@ class Dynamics(eqx.Module):
 
 
 def require_regular(system: System) -> None:
-    """Raise where massless parts have no constraints that could hold them."""
+    """Raise `ValueError` if massless parts are not constrained."""
     if not system.mass_is_regular and system.n_constraints == 0:
         raise ValueError(
             f"system: {type(system).__name__} says that its mass matrix is singular "

@@ -1,4 +1,4 @@
-"""What the formulations for constrained machines share."""
+"""Common part of the formulations for constrained machines."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class Constrained(Formulation):
     accepts_redundant: ClassVar[bool] = False
 
     def check(self, system):
-        """Any machine will do, one without constraints too."""
+        """All machines are supported, also those without constraints."""
         require_regular(system)
 
     def linearise(self, system, t, q, v, u):
@@ -42,8 +42,8 @@ class Constrained(Formulation):
         return State(state.q, velocity_on_constraints(system, t, state.q, state.v, saddle)[0])
 
     def saddle(self, system, t, q) -> SaddlePoint:
-        """What gives the impulses of newly joined bodies: in the least-squares sense where rows may
-        be redundant."""
+        """Saddle-point solver for the impulses of newly joined bodies; a least-squares solution if
+        rows may be redundant."""
         if not self.accepts_redundant:
             return system.saddle(t, q)
         return LeastSquares.of(

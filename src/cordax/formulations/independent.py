@@ -1,4 +1,4 @@
-"""A selection of the coordinates that moves freely; the constraints give the rest."""
+"""Independent coordinates; the constraints determine the others."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ class Reduced(NamedTuple):
 
 
 def columns(system: System, independent) -> tuple[np.ndarray, np.ndarray]:
-    """Where independent and dependent velocities stand, shapes (d,) and (m,)."""
+    """Indices of independent and dependent velocities, shapes (d,) and (m,)."""
     names = system.velocity_names
     for name in independent:
         require(name in names, "independent", repr(name), "some of " + ", ".join(names))
@@ -80,7 +80,7 @@ class IndependentCoordinates(Constrained):
     projects = True
 
     def names(self, system: System) -> tuple[str, ...]:
-        """The selection for a machine."""
+        """Names of the independent velocities of a machine."""
         return self.independent or tuple(getattr(system, "independent", ()))
 
     def check(self, system):
@@ -95,7 +95,7 @@ class IndependentCoordinates(Constrained):
         )
 
     def closed(self, system: System, t, q, v):
-        """Coordinates and velocities with dependent ones from the constraints."""
+        """The state with dependent coordinates and velocities from the constraints."""
         return self._closed(system, t, q, v)[:2]
 
     def _closed(self, system: System, t, q, v):

@@ -1,4 +1,4 @@
-"""The constraints as they stand, for integrators that solve them."""
+"""Index-3 equations, for integrators that solve the constraints."""
 
 from jaxtyping import Array, Float
 

@@ -1,4 +1,4 @@
-"""Minimal coordinates: nothing is constrained."""
+"""Minimal coordinates, without constraints."""
 
 import jax.numpy as jnp
 

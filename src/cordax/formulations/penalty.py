@@ -1,4 +1,4 @@
-"""Constraints as very stiff, very heavy springs."""
+"""Augmented mass matrix: constraints as stiff springs with large inertia."""
 
 from jaxtyping import Array, Float
 

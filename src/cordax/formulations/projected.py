@@ -1,4 +1,4 @@
-"""Back onto the constraints after every step."""
+"""Projection onto the constraints after every step."""
 
 import jax.numpy as jnp
 

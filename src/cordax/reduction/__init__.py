@@ -1,4 +1,4 @@
-"""Reduced models: machines that stand in for larger ones."""
+"""Reduced-order models of machines."""
 
 from .bases import axial_basis, pod_basis, polynomial_basis
 from .piecewise import PiecewiseLinear, piecewise_linear, select_snapshots

@@ -1,4 +1,4 @@
-"""Subspaces to restrict motions to."""
+"""Bases of subspaces for reduced models."""
 
 from collections.abc import Sequence
 
@@ -26,9 +26,9 @@ def polynomial_basis(
 
 
 def axial_basis(system: System, degree: int = 1, prefix: str = "stretch_") -> np.ndarray:
-    """Of ropes, `RopeRobot`: elongations constant and linear along each rope (`degree` 1), angles
-    and platform as they are. What it leaves out are fast axial waves, and with them most of the
-    stiffness. Ropes are told by coordinate names: `prefix`, rope, segment."""
+    """Basis for a `RopeRobot` whose elongations vary linearly along each rope (`degree` 1); angles
+    and platform are kept. This removes the fast axial waves, which cause most of the stiffness. The
+    coordinates of a rope are found by name: `prefix`, rope, segment."""
     ropes: dict[str, list[int]] = {}
     for i, name in enumerate(system.coordinate_names):
         if name.startswith(prefix):
@@ -42,7 +42,7 @@ def pod_basis(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Columns (n, r) and an origin (n,) from `snapshots` (k, n): of each group, indices and a
     number of modes, the leading singular vectors about the mean; other coordinates are kept. Groups
-    apart, so that large coordinates do not outweigh small ones of another unit."""
+    are separate, so that large coordinates do not outweigh small ones of another unit."""
     x = np.asarray(snapshots, dtype=float)
     fits = x.ndim == 2 and x.shape[1] == system.n_q
     require(fits, "snapshots", f"shape {x.shape}", f"shape (k, {system.n_q})")

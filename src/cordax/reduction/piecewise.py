@@ -40,7 +40,7 @@ class PiecewiseLinear(Delegate):
     structured: bool = eqx.field(static=True, default=False)
 
     def weights(self, q, v) -> Float[Array, " k"]:
-        """Of the points, at a state: they sum to one."""
+        """Weights of the points at a state (k,); their sum is one."""
         near = jnp.concatenate([q - self.q, self.velocity_scale * (v - self.v)], axis=1)
         distance = safe_norm(near)
         return jax.nn.softmax(-self.exponent * distance / (jnp.min(distance) + 1e-9))
@@ -59,7 +59,7 @@ class PiecewiseLinear(Delegate):
 
 
 class _Near(Linearisation):
-    """That of another machine with nearly the same force, `motion`, and the force itself."""
+    """Linearisation of a machine with nearly the same force, `motion`, with the exact force."""
 
     motion: Linearisation
     f: Float[Array, " n"]

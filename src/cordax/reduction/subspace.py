@@ -33,11 +33,11 @@ class Subspace(Delegate):
         return tuple(f"y_{i + 1}" for i in range(self.basis.shape[1]))
 
     def lift(self, state: State) -> State:
-        """The state of the whole machine."""
+        """The state of the full machine."""
         return State(self._q(state.q), self._v(state.v))
 
     def project(self, state: State) -> State:
-        """The nearest state, by least squares of coordinates."""
+        """The nearest state of the reduced machine (least squares of coordinates)."""
         fit = lambda x: jnp.linalg.lstsq(self.basis, x)[0]
         return State(fit(state.q - self.origin), fit(state.v))
 
