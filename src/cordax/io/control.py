@@ -1,4 +1,4 @@
-"""What moves the machine of a file: the table `[control]`."""
+"""Controllers and inputs from the table `[control]` of a machine file."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def _recorded(table: Table, machine: System) -> RecordedInput:
 
 
 def _indices(table: Table, key: str, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Places of coordinates, given by name or number."""
+    """Indices of coordinates, given by name or index."""
     given = table.raw(key)
     given = given if isinstance(given, list) else [given]
     known = "names among " + ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")

@@ -1,4 +1,4 @@
-"""The state that the machine of a file starts in: the table `[start]`."""
+"""The initial state from the table `[start]` of a machine file."""
 
 import dataclasses
 import inspect
@@ -42,7 +42,7 @@ def read_start(top: Table, machine: System, control: Any) -> Any:
 
 
 class _Method:
-    """A state by a method of the machine."""
+    """An initial state from a method of the machine."""
 
     def __init__(self, name: str, values: dict[str, Any]):
         self.name, self.values = name, values
@@ -58,7 +58,7 @@ class _Method:
 
 
 def _choices(machine: System, control: Any) -> dict[str, Callable[[Any], Any]]:
-    """What gives a state, by name: methods of the machine, and what works for any machine."""
+    """Functions that return a state, by name: methods of the machine and general ones."""
     found: dict[str, Callable[[Any], Any]] = {
         "equilibrium": _equilibrium,
         "nearest": lambda machine: consistent(machine, machine.default_state()),
@@ -82,12 +82,12 @@ def _equilibrium(machine: System) -> Any:
 
 
 def _of_control(control: Any, machine: System) -> State:
-    """Where the wanted motion begins."""
+    """The beginning of the desired motion."""
     return dataclasses.replace(control, machine=machine).start()
 
 
 def _named(table: Table, machine: System) -> State:
-    """The machine's own start with some numbers replaced: all, `q` and `v`, or by name."""
+    """The machine's default state with `q` and `v`, or coordinates by name, replaced."""
     state = machine.default_state()
     q, v = np.array(state.q), np.array(state.v)
     for key, x in (("q", q), ("v", v)):

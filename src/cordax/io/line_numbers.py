@@ -1,4 +1,4 @@
-"""In which line of a TOML text each key stands: errors name it.
+"""Line numbers of the keys of a TOML text, for errors.
 
 The text has been read as TOML before, so that it is known to be well formed."""
 

@@ -34,7 +34,7 @@ STARTING = {
 
 
 class MachineFile(NamedTuple):
-    """What a file describes: a `name` for titles, its `kind`, what is simulated."""
+    """Content of a machine file: a `name` for titles, the `kind` and the experiment."""
 
     name: str
     kind: str
@@ -42,7 +42,7 @@ class MachineFile(NamedTuple):
 
 
 def examples() -> tuple[str, ...]:
-    """Names of the machine files that are shipped."""
+    """Names of the shipped machine files."""
     folder = resources.files("cordax") / "examples"
     return tuple(sorted(x.name.removesuffix(".toml") for x in folder.iterdir() if "toml" in x.name))
 
@@ -59,7 +59,7 @@ def example_path(name: str) -> Path:
 
 
 def experiment_of(what: str | Path, *, changes: Iterable[str] = (), code: bool = False):
-    """What to simulate: see `find_machine`."""
+    """The experiment of `find_machine`."""
     return find_machine(what, changes=changes, code=code).experiment
 
 

@@ -1,4 +1,4 @@
-"""Files to begin with."""
+"""Templates of machine files."""
 
 import textwrap
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _WIDTH = 100
 
 def starting_file(kind: str) -> str:
     """The text of a machine file of a kind, or of an example, that runs as it is; comments at its
-    end name what else it may say."""
+    end list further keys."""
     word = kind.lower().replace("-", "_")
     known = machine_kinds()
     if word in known and word not in (*examples(), *STARTING):
@@ -28,7 +28,7 @@ def starting_file(kind: str) -> str:
 
 
 def _plain(kind: str, make: Callable) -> str:
-    """Of a machine all of whose numbers have defaults."""
+    """A file for a machine whose parameters all have defaults."""
     needed = [a.name for a in arguments(make).values() if a.required]
     expected = f"an example of `cordax list`: {kind} has no starting file, since it needs "
     require(not needed, "kind", kind, expected + ", ".join(needed))
@@ -63,7 +63,7 @@ def _more(path: Path) -> str:
 
 
 def _toml(x: Any, bases: tuple[type, ...], place: str) -> str:
-    """A default as it would be written."""
+    """A default value as TOML text."""
     if x is None:
         return "(none)"
     if isinstance(x, bool):

@@ -1,4 +1,4 @@
-"""Pictures: machines at one instant, quantities against time, films."""
+"""Figures of machines and of quantities over time, and films."""
 
 from .animate import animate
 from .fit import plot_fit, plot_residuals

@@ -38,7 +38,7 @@ def animate(
 
 
 def write_film(film: Film, path: Path, fps: float, dpi: float) -> Path:
-    """As `animate`, of a film that is prepared already."""
+    """As `animate`, for a prepared `Film`."""
     with replacing(path) as part:
         _WRITERS[path.suffix.lower()](part, frames(film, dpi), fps)
     return path

@@ -1,5 +1,5 @@
-"""Frames of a film. Axes are drawn once; the machine goes onto them stroke by stroke, in pixels
-that are found for all instants together: artists made for one picture would take most of the time.
+"""Frames of a film. Axes are drawn once. The machine is drawn stroke by stroke, with pixel positions
+computed for all instants at once: matplotlib artists for each frame would take most of the time.
 """
 
 from collections.abc import Callable, Iterator
@@ -45,9 +45,9 @@ from .style import (
 
 
 class Film(NamedTuple):
-    """What a film shows at k instants `t` [s]: `scene`, whose arrays have a leading axis of k, and
-    `values` (k, n) that colour kinds of lines, on the scale `norm`. Arrays and words only: it can
-    be sent to another process."""
+    """Content of a film at k instants `t` [s]: `scene`, whose arrays have a leading axis of k, and
+    `values` (k, n) that colour kinds of lines on the scale `norm`. It holds only arrays and
+    strings, so it can be sent to another process."""
 
     t: np.ndarray
     scene: Scene
@@ -60,7 +60,7 @@ class Film(NamedTuple):
 def film_of(
     trajectory: Trajectory, fps: float, speed: float, title: str | None, view: View
 ) -> Film:
-    """`fps` frames per second of film, the motion at `speed` times real time."""
+    """Prepare a film with `fps` frames per second, at `speed` times real time."""
     system = trajectory._known_system("animate")
     t = np.asarray(trajectory.t)
     count = max(2, round((t[-1] - t[0]) * fps / speed) + 1)
@@ -120,7 +120,7 @@ def stage(scene: Scene, dpi: float, with_bar: bool) -> Figure:
 
 
 class _Piece(NamedTuple):
-    """Of the machine, drawn at once: the deepest (k,) first."""
+    """A part of the machine that is drawn at once; the largest depth (k,) comes first."""
 
     depth: np.ndarray
     draw: Callable[[int], None]
@@ -144,8 +144,8 @@ def _pieces(film: Film, axes: Axes, renderer: RendererAgg) -> list[_Piece]:
 
 
 def _on_screen(axes: Axes, places: np.ndarray, order: float) -> tuple[np.ndarray, np.ndarray]:
-    """Of positions (k, ..., 2 or 3) [m] the pixels (k, ..., 2) and depths (k, ...): in the plane as
-    `order` says, in space by the distance from the eye."""
+    """Pixels (k, ..., 2) and depths (k, ...) of positions (k, ..., 2 or 3) [m]. The depth is `order`
+    in the plane and the distance from the eye in space."""
     rows = places.reshape(-1, places.shape[-1])
     depth = np.full(len(rows), -float(order))
     if rows.shape[1] == 3:
@@ -158,7 +158,7 @@ def _on_screen(axes: Axes, places: np.ndarray, order: float) -> tuple[np.ndarray
 
 
 def _nearest(depth: np.ndarray) -> np.ndarray:
-    """Of all that is drawn at once, as axes in space have it, (k,)."""
+    """Smallest depth of all parts (k,), as for 3D axes."""
     return np.min(depth.reshape(len(depth), -1), axis=1, initial=np.inf)
 
 

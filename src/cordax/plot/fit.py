@@ -15,8 +15,8 @@ from .style import COLOURS, FONT, label
 
 def plot_fit(fit: Fit, recording: int = 0) -> Figure:
     """Recorded values (dots) and the fitted simulation (lines) against time, quantities of one kind
-    in one panel, and beside each panel the residuals; returns the figure. Of several recordings
-    that with the number `recording`."""
+    in one panel, with the residuals beside each panel; returns the figure. `recording`: index of
+    the recording."""
     count = len(fit.trials)
     require(recording in range(count), "recording", recording, f"a number from 0 to {count - 1}")
     trial, run = fit.trials[recording], fit.trajectories[recording]
@@ -55,9 +55,9 @@ def plot_fit(fit: Fit, recording: int = 0) -> Figure:
 
 
 def plot_residuals(fit: Fit, recording: int = 0, lags: int = 40) -> Figure:
-    """Whether residuals are noise: of each recorded quantity their correlation over `lags` samples,
-    with the band that 95 % of independent errors stay in, and their distribution over the given
-    noise beside the normal one; returns the figure."""
+    """Plot whether residuals are white noise: the autocorrelation of each recorded quantity over
+    `lags` samples with the 95 % band of independent errors, and the distribution of the residuals,
+    relative to the noise, beside the normal distribution; returns the figure."""
     count = len(fit.trials)
     require(recording in range(count), "recording", recording, f"a number from 0 to {count - 1}")
     trial = fit.trials[recording]

@@ -71,8 +71,8 @@ def default_names(trajectory: Trajectory) -> list[str]:
 def draw_curves(
     axes: Axes, t: np.ndarray, curves: Mapping[str, Any], desired: Mapping[str, Any] | None = None
 ) -> None:
-    """Curves by name over `t` [s], shape (k,), their names at their ends; wanted ones dashed on
-    top. A curve that lies on an earlier one is dashed, so that both are seen."""
+    """Curves by name over `t` [s], shape (k,), their names at their ends; desired ones dashed on
+    top. A curve that coincides with an earlier one is dashed, so that both are visible."""
     wanted = {name: x for name, x in (desired or {}).items() if name in curves}
     known = [np.asarray(values, dtype=float) for values in curves.values()]
     span = _span([*known, *(np.asarray(x, dtype=float) for x in wanted.values())])
@@ -108,8 +108,8 @@ def _last(values: np.ndarray) -> float:
 
 
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], span, most: int = 12) -> None:
-    """Names beside the ends of their curves, moved apart where they would overlap; with very many
-    curves of the first and the last alone."""
+    """Write names beside the ends of the curves, without overlaps. With very many curves, only the
+    first and the last one are named."""
     if len(labels) > most:
         labels = [labels[0], labels[-1]]
     low, high = span

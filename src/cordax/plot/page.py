@@ -1,4 +1,4 @@
-"""A trajectory as one web page that plays by itself: no server, no network."""
+"""A trajectory as one HTML file that plays without server or network."""
 
 import base64
 import html
@@ -39,9 +39,9 @@ def write_page(
     names: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Path:
-    """Write the run to `path`, one `.html` file for mail, papers and slides: the machine to turn,
-    zoom and play, cables coloured by tension (slack ones grey and dashed), the way that bodies or
-    ends have gone, and curves in step with the time. Returns the path.
+    """Write the run to `path`, one `.html` file for mail, papers and slides. It rotates, zooms and
+    plays; cables are coloured by tension (slack ones grey and dashed), and paths of bodies or
+    ends and curves over time are shown. Returns the path.
 
     `names` of the curves, from `trajectory.names`. Default: the machine's `default_plots`."""
     path = Path(path)

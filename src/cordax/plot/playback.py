@@ -1,4 +1,4 @@
-"""A run as it is played: everything a page or a viewer shows, as arrays over time."""
+"""Arrays over time that an HTML page or the viewer plays."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,8 +27,8 @@ class Panel(NamedTuple):
 
 class Played(NamedTuple):
     """k instants `t` [s]; `scene`, whose arrays have a leading axis of k; `tension` by kind of
-    line, (k, n) each, and its scale `norm`; `trace` (k, n, 2 or 3) [m], the way of bodies or ends;
-    `low` and `high`, corners of the room that all of it takes [m]; `panels`."""
+    line, (k, n) each, and its scale `norm`; `trace` (k, n, 2 or 3) [m], the paths of bodies or
+    ends; `low` and `high`, corners of the bounding box [m]; `panels`."""
 
     t: np.ndarray
     scene: Scene
@@ -74,7 +74,7 @@ def at(scene: Scene, i: int) -> Scene:
 
 
 def _traced(scene: Scene) -> Any:
-    """Whose way is shown: of bodies, or else of ends."""
+    """Positions whose paths are shown: those of bodies, or of ends if there are no bodies."""
     for kind, bodies in scene.bodies.items():
         if kind not in WHEELS:
             return np.asarray(bodies.position)

@@ -149,8 +149,8 @@ def _angles(view: View) -> tuple[float, float]:
 
 # --- pieces shared with films --------------------------------------------------------------------
 def scenes_of(system: System, t: np.ndarray, q: np.ndarray, *, flatten: bool = True) -> list[Scene]:
-    """What to draw at times `t` [s], shape (k,), in configurations `q`, shape (k, n_q). With
-    `flatten`, what stays in an upright plane y = const is drawn in it: x and z."""
+    """Scenes at times `t` [s], shape (k,), in configurations `q`, shape (k, n_q). With `flatten`,
+    a machine in a vertical plane y = const is drawn in the plane (x, z)."""
     batch = stacked_scenes(system, t, q, flatten=flatten)
     return [jax.tree.map(lambda x, i=i: x[i], batch) for i in range(len(t))]
 
@@ -262,8 +262,8 @@ def fit_view(
 
 
 def _hide_depth(axes: Any, view: str) -> None:
-    """No numbers along the line of sight, where they lie on each other, and room for the names of
-    the others."""
+    """Hide tick labels along the line of sight, where they overlap, and leave space for the other
+    axis labels."""
     along = {"front": axes.yaxis, "side": axes.xaxis, "top": axes.zaxis}[view]
     along.set_major_locator(NullLocator())
     along.set_label_text("")
@@ -272,7 +272,7 @@ def _hide_depth(axes: Any, view: str) -> None:
 
 
 def line_values(trajectory: Trajectory, scene: Scene) -> dict[str, np.ndarray]:
-    """Which kinds of lines an output of the machine colours: kind to numbers (k, n_lines)."""
+    """Values that colour lines, by kind of line, shape (k, n_lines)."""
     found = {}
     for kind, lines in scene.lines.items():
         values = trajectory.outputs.get(COLOURED_BY.get(kind, ""))
@@ -282,9 +282,8 @@ def line_values(trajectory: Trajectory, scene: Scene) -> dict[str, np.ndarray]:
 
 
 def norm_of(*values) -> Normalize:
-    """A colour scale that spans all values from zero up; what is below zero gets the colour of
-    cables that push. One of values that are equal spans a little around them: round-off has no
-    colours."""
+    """A colour scale from zero to the largest value; negative values get the colour of pushing
+    cables. For equal values it spans a small range, so that round-off does not appear as colour."""
     every = np.concatenate([np.ravel(np.asarray(v, dtype=float)) for v in values])
     low, high = float(np.nanmin(every)), float(np.nanmax(every))
     if high - low < EQUAL * abs(high):
@@ -295,7 +294,7 @@ def norm_of(*values) -> Normalize:
 def draw(
     axes: Axes, scene: Scene, values: Mapping[str, Any], norm: Normalize | None, room=None
 ) -> None:
-    """Draw a scene, in space only what is between the corners of `room` [m]."""
+    """Draw a scene; in space only the part between the corners of `room` [m]."""
     flat = dimension(scene) == 2
     if not flat:
         from mpl_toolkits.mplot3d.art3d import Line3DCollection as Lines
@@ -327,8 +326,7 @@ def draw(
 
 
 def _cut(lines: np.ndarray, low, high, pieces: int = 200) -> np.ndarray:
-    """Lines (n, k, 3) as finer ones that are nowhere (NaN) outside of a box: axes in space draw
-    what lies outside of them."""
+    """Lines (n, k, 3) refined and NaN outside a box, because 3D axes do not clip."""
     k = lines.shape[1]
     at = np.linspace(0, k - 1, pieces * (k - 1) + 1)
     i = np.minimum(at.astype(int), k - 2)

@@ -1,4 +1,4 @@
-"""How things look: colours that colour-blind readers can tell apart, one style per kind of line."""
+"""Styles: colours that colour-blind readers can distinguish, and one style per kind of line."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ FONT = {
 
 
 class LineStyle(NamedTuple):
-    """Of one kind of line; `zigzag` draws straight pieces as a coil, in the plane only."""
+    """Style of a kind of line; `zigzag` draws straight lines as coils, in the plane only."""
 
     colour: str
     width: float
@@ -40,7 +40,7 @@ class LineStyle(NamedTuple):
 
 
 class BodyStyle(NamedTuple):
-    """Of one kind of body: the colours of its faces and edges."""
+    """Style of a kind of body: colours of its faces and edges."""
 
     face: str
     edge: str

@@ -1,4 +1,4 @@
-"""Where a cable robot can work, as a picture."""
+"""Figures of workspaces."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,8 +11,8 @@ from .style import FONT, SCALE
 
 
 def plot_workspace(workspace: Workspace, robot: System) -> Figure:
-    """The robot, and the positions inside of its workspace coloured by the largest tension that
-    holds it there; returns the figure."""
+    """Plot the robot and the positions inside its workspace, coloured by the largest tension;
+    returns the figure."""
     state = robot.default_state()
     scenes = scenes_of(robot, np.zeros(1), np.asarray(state.q)[None], flatten=False)
     inside = np.asarray(workspace.inside)

@@ -1,4 +1,4 @@
-"""Runs in the browser, to turn, play and change (needs the `view` extra)."""
+"""Interactive display of runs in the browser (needs the `view` extra)."""
 
 from .viewer import Viewer, view
 

@@ -1,4 +1,4 @@
-"""Curves beside the machine, in step with the time."""
+"""Curves beside the machine with a marker at the present time."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _NAMED = 12
 
 
 class Curves:
-    """One chart for each panel of a run: the whole run in lines, the present in dots."""
+    """One chart for each panel of a run: lines for the whole run, dots for the present."""
 
     def __init__(self, server: Any, run: Played):
         self._charts = []
@@ -48,7 +48,7 @@ class Curves:
         self.replace(run)
 
     def replace(self, run: Played) -> None:
-        """Another run with the same panels."""
+        """Show another run with the same panels."""
         self._t = run.t
         self._rows = np.unique(np.linspace(0, len(run.t) - 1, _SHOWN).round().astype(int))
         self._y = [np.stack(list(panel.curves.values())) for panel in run.panels]
@@ -57,7 +57,7 @@ class Curves:
         self.show(0)
 
     def show(self, i: int) -> None:
-        """Dots at instant `i`."""
+        """Move the dots to instant `i`."""
         # the present may lie between the instants that are shown
         place = int(np.searchsorted(self._rows, i))
         rows = np.insert(self._rows, place, i)
@@ -68,8 +68,8 @@ class Curves:
 
 
 def _range(y: np.ndarray) -> tuple[float, float]:
-    """Of the vertical axis: a little more than all numbers; found here because charts stumble over
-    what is not a number."""
+    """Range of the vertical axis, with a margin. It is computed here because the charts cannot
+    handle NaN."""
     known = y[np.isfinite(y)]
     low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
     pad = 0.06 * (high - low) or 0.05 * abs(high) or 1.0

@@ -1,4 +1,4 @@
-"""Numbers of an experiment that can be moved by hand."""
+"""Sliders for parameters of an experiment."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ TELLING = (
 
 
 class Slider(NamedTuple):
-    """The number `name` of an experiment, between `low` and `high` in steps; it is `value` at
-    first."""
+    """A slider for the parameter `name` of an experiment, from `low` to `high` in steps, with the
+    initial `value`."""
 
     name: str
     value: float
@@ -36,9 +36,9 @@ def sliders(
     experiment: Experiment,
     wanted: Mapping[str, tuple[float, float] | None] | Sequence[str] | None = None,
 ) -> list[Slider]:
-    """`wanted`: names as of `cordax.Parameter`, with (low, high), or without, which means from half
-    to twice what it is now; by default the first few numbers of the machine that are masses,
-    stiffnesses and the like, and not zero. A slider for an array sets all of its entries."""
+    """Sliders for the `wanted` parameters: names as in `cordax.Parameter`, with (low, high), or
+    without, which means half to twice the present value. Default: the first few nonzero parameters
+    of the machine, such as masses and stiffnesses. A slider for an array sets all its entries."""
     ranges: dict[str, tuple[float, float] | None] = (
         dict.fromkeys(_found(experiment)[:MOST])
         if wanted is None

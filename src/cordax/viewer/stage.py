@@ -1,4 +1,4 @@
-"""The machine in a browser: objects made once, moved from instant to instant."""
+"""The machine in the browser: objects are created once and moved from instant to instant."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ class Stage:
         self._way = None if run.trace is None else self._add_trace()
 
     def replace(self, run: Played) -> None:
-        """Another run of a machine of the same shape."""
+        """Show another run of a machine of the same shape."""
         self.run = run
         for kind, made in self._bodies.items():
             faces = np.asarray(run.scene.bodies[kind].faces)[0]
@@ -71,7 +71,7 @@ class Stage:
                 handle.vertices = self._vertices(corners, kind)
 
     def show(self, i: int) -> None:
-        """Bring everything to instant `i`."""
+        """Show instant `i`."""
         scene = self.run.scene
         with self.server.atomic():
             for kind, handle in self._lines.items():
@@ -88,7 +88,7 @@ class Stage:
                     handle.position, handle.wxyz, handle.visible = place, turn, bool(seen)
             if self._way is not None:
                 self._way.visible = self.show_trace and i > 0
-                self._way.points = self._way_to(i)
+                self._way.points = self._path_until(i)
 
     # --- what there is
     def _ground(self, low, high) -> None:
@@ -156,7 +156,7 @@ class Stage:
     def _add_trace(self):
         return self.server.scene.add_line_segments(
             "/trace",
-            self._way_to(0),
+            self._path_until(0),
             np.asarray(to_rgb(TRACE)),
             thickness=2.0,
             thickness_units="screen",
@@ -185,8 +185,8 @@ class Stage:
         shown = np.broadcast_to(bytes_, pieces.shape)
         return pieces.reshape(-1, 2, 3).astype(np.float32), shown.reshape(-1, 2, 3)
 
-    def _way_to(self, i: int) -> np.ndarray:
-        """The way until instant `i`: pieces (n, 2, 3), of no length afterwards."""
+    def _path_until(self, i: int) -> np.ndarray:
+        """Path up to instant `i`: segments (n, 2, 3), of zero length afterwards."""
         assert self.run.trace is not None
         rows = np.linspace(0, i, min(i + 1, _TRACE)).astype(int)
         way = self._in_space(self.run.trace[rows])
@@ -221,12 +221,12 @@ class Stage:
 
 
 def _linear(colours: np.ndarray) -> np.ndarray:
-    """From sRGB to intensities, for which the browser takes the colours of single pieces."""
+    """Linear intensities of sRGB colours, which the browser expects for single segments."""
     return np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
 
 
 def _triangles(faces: int, corners: int) -> np.ndarray:
-    """Of polygons with a first corner that sees all others, shape (n, 3)."""
+    """Triangle indices of star-shaped polygons, shape (n, 3)."""
     fan = np.stack([np.zeros(corners - 2, int), *(np.arange(corners - 2) + j for j in (1, 2))], 1)
     return (np.arange(faces)[:, None, None] * corners + fan).reshape(-1, 3).astype(np.uint32)
 

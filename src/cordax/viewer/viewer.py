@@ -33,7 +33,7 @@ def view(
     title: str | None = None,
     port: int = 8080,
 ) -> "Viewer":
-    """Show a run at `http://localhost:port`, to turn, play, scrub and change; returns at once.
+    """Show a run at `http://localhost:port`; returns immediately.
 
     **Arguments:**
 
@@ -53,7 +53,7 @@ def view(
 
 
 class Viewer:
-    """A page with a run: made by `view`. `run` is the trajectory that is shown, `url` where."""
+    """A page that shows a run, created by `view`: the trajectory `run` and the address `url`."""
 
     def __init__(self, what, *, sliders=None, names=None, title=None, port: int = 8080):
         try:
@@ -189,7 +189,7 @@ class Viewer:
             self._time.value = self._clock
 
     def _simulate_again(self) -> None:
-        """With the numbers the sliders have; always the latest, however fast they move."""
+        """Simulate with the present slider values; intermediate values are skipped."""
         while not self._stopped.is_set():
             self._changed.wait()
             self._changed.clear()
