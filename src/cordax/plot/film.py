@@ -1,4 +1,4 @@
-"""Frames of a film. Axes are drawn once. The machine is drawn stroke by stroke, with pixel positions
+"""Frames of a film. Axes are drawn once. The machine is drawn stroke by stroke, at pixel positions
 computed for all instants at once: matplotlib artists for each frame would take most of the time.
 """
 
@@ -144,7 +144,7 @@ def _pieces(film: Film, axes: Axes, renderer: RendererAgg) -> list[_Piece]:
 
 
 def _on_screen(axes: Axes, places: np.ndarray, order: float) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels (k, ..., 2) and depths (k, ...) of positions (k, ..., 2 or 3) [m]. The depth is `order`
+    """Pixels (k, ..., 2) and depths (k, ...) of positions (k, ..., 2 or 3) [m]. Depth: `order`
     in the plane and the distance from the eye in space."""
     rows = places.reshape(-1, places.shape[-1])
     depth = np.full(len(rows), -float(order))
