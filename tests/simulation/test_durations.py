@@ -10,7 +10,7 @@ import pytest
 from cordax import State, simulate, simulate_batch
 from cordax.control import PID, Sinusoid
 from cordax.simulation import executor, postprocess
-from cordax.simulation._simulate import _check_times
+from cordax.simulation.experiment import stored_count
 from cordax.systems import Oscillator
 from helpers.hung_ball import Ball
 
@@ -238,7 +238,7 @@ def test_a_new_duration_compiles_nothing_in_batches(compilations):
     go = lambda n: simulate_batch(build, jnp.arange(1.0, 6.0), chunk=2, dt=0.01, duration=0.01 * n)
     go(3)
     compiled = list(compilations)
-    assert any("block_rows" in name for name in compiled)
+    assert any("advance_rows" in name for name in compiled)
     runs = [go(n) for n in (1, 5, 30)]
     assert compilations == compiled
     alone = simulate(Oscillator(stiffness=3.0), start, dt=0.01, duration=0.3)
@@ -269,4 +269,4 @@ def test_rounded_times_are_whole_numbers_of_steps():
         (1 / 3e3, 3e4 / 7, 3e4 / 7 - 10.0),
         (1e-6, 2e6 + 0.1, 2e6),
     ]:
-        _check_times(dt, 1, [(None, end)], t0)
+        stored_count(t0, end, dt, 1)

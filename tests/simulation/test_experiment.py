@@ -94,9 +94,24 @@ def test_settings_are_given_once(experiment):
         ValueError, match=r"^dt cannot be given together with an Experiment.*replace\(dt=\.\.\.\)"
     ):
         simulate(experiment, dt=0.01)
+    with pytest.raises(ValueError, match=r"^t0, save_every cannot be given together"):
+        simulate(experiment, t0=0.0, save_every=1)
     with pytest.raises(ValueError, match="the simulated time"):
         simulate(experiment.replace(duration=None))
 
 
 def test_the_function_and_the_package_have_different_names():
     assert callable(cordax.identify) and not hasattr(cordax.identify, "__path__")
+
+
+def test_accuracy_and_adjoint_belong_to_the_experiment(experiment):
+    """They are the same as arguments of `simulate`."""
+    settings = {"accuracy": 1e-6, "adjoint": "forward"}
+    run = simulate(experiment.replace(**settings))
+    np.testing.assert_array_equal(run.q, simulate(experiment, **settings).q)
+    assert np.any(np.asarray(run.q) != np.asarray(simulate(experiment).q))
+
+
+def test_a_control_that_takes_any_arguments_is_a_function_of_time_and_state(experiment):
+    run = lambda control: simulate(experiment.replace(control=control)).u
+    np.testing.assert_array_equal(run(lambda *given: given[1].q), run(lambda t, state: state.q))

@@ -8,7 +8,7 @@ import pytest
 import cordax
 from cordax import State, simulate
 from cordax.control import PID, Sinusoid
-from cordax.simulation.plan import _formulation
+from cordax.simulation.defaults import _formulation
 from cordax.systems import Oscillator, Pendulum
 from helpers.hung_ball import Ball
 from helpers.machines import Bead

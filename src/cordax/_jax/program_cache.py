@@ -21,10 +21,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jax.core import Tracer
 
 from .._base.atomic_files import replacing
 from . import features, identity, library_code
+from .tracing import is_traced
 from .xla_flags import programs_folder
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic)
@@ -56,7 +56,7 @@ class Kept(identity.Compiled):
             return self.compiled(*given, **named)
         leaves, structure = jax.tree.flatten((given, named))
         arrays = [x for x in leaves if isinstance(x, _ARRAYS)]
-        if any(isinstance(x, Tracer) for x in arrays) or not _plain_session():
+        if is_traced(arrays) or not _plain_session():
             return self.compiled(*given, **named)
         which = tuple(_shape(x) if isinstance(x, _ARRAYS) else (type(x), x) for x in leaves)
         key = folder, jax.config.jax_enable_x64, structure, which  # pyright: ignore

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-from jax.core import Tracer
 from jax.extend.core import get_opaque_trace_state
+
+from .tracing import is_traced
 
 
 class _Done(NamedTuple):
@@ -29,7 +30,7 @@ def once(function: Callable, *arguments):
     """`function(*arguments)`, or what it has returned for the same objects within the same
     function that JAX traces."""
     given, structure = jax.tree.flatten(arguments)
-    if not any(isinstance(x, Tracer) for x in given):
+    if not is_traced(given):
         return function(*arguments)
     trace = get_opaque_trace_state(convention="nnx")
     for done in _done:

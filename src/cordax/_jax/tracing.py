@@ -9,6 +9,11 @@ import numpy as np
 from jax.core import Tracer
 
 
+def is_traced(tree) -> bool:
+    """Whether an array of `tree` belongs to a JAX transformation, which hides its values."""
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
+
+
 class Transformed(NamedTuple):
     """What hides numbers: nothing at all, or forward mode, one level of reverse mode, and batches
     of so many members."""

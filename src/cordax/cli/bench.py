@@ -12,7 +12,6 @@ from ..simulation._simulate import simulate
 from ..simulation.batch import simulate_batch
 from .arguments import Changes, IntegratorName, Machine, Seconds, override
 from .progress import announce
-from .run import step
 
 
 def bench(
@@ -52,7 +51,7 @@ def bench(
     experiment = find_machine(machine, changes=set, code=allow_code).experiment
     experiment = override(experiment, duration=duration, dt=dt, integrator=integrator)
     assert experiment.duration is not None
-    steps = round(experiment.duration / step(experiment))
+    steps = experiment.steps
     with announce("compiling (cached for the next run)"):
         first = _seconds(lambda: simulate(experiment).q)
     later = [_seconds(lambda: simulate(experiment).q) for _ in range(repeat)]

@@ -122,7 +122,7 @@ def run(
         if csv:
             from ..io import write_csv
 
-            header = recording_header(file.kind, _method(experiment), step(experiment))
+            header = recording_header(file.kind, _method(experiment), experiment.time_step)
             report(write_csv(_with_ending(stem, ".csv"), trajectory, about=header))
         if film != "none" and not has_geometry(trajectory):
             film = "none"
@@ -144,7 +144,7 @@ def run(
 
 def about(file: MachineFile, experiment: Experiment) -> str:
     """Two lines: size of the machine, then method, number of steps and duration."""
-    system, dt = experiment.system, step(experiment)
+    system, dt = experiment.system, experiment.time_step
     size = f"{system.n_q} coordinates"
     size += f", {system.n_constraints} constraints" if system.n_constraints else ""
     size += f", {system.n_u} inputs" if system.n_u else ""
@@ -153,14 +153,9 @@ def about(file: MachineFile, experiment: Experiment) -> str:
     assert experiment.duration is not None
     return (
         f"{type(system).__name__} '{file.name}': {size}\n"
-        f"{_method(experiment)}{constraints}, {round(experiment.duration / dt)} steps of "
+        f"{_method(experiment)}{constraints}, {experiment.steps} steps of "
         f"{dt * 1e3:g} ms, total {experiment.duration:g} s"
     )
-
-
-def step(experiment: Experiment) -> float:
-    """Time step [s] of the experiment, or the default of its machine."""
-    return experiment.system.default_dt if experiment.dt is None else experiment.dt
 
 
 def _method(experiment: Experiment) -> str:

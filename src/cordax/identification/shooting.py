@@ -18,10 +18,8 @@ from .._base.results import GOOD
 from .._jax.identity import filter_jit
 from ..mechanics import State, System
 from ..parameters.parameter import ParameterSet
-from ..simulation._simulate import good_status
 from ..simulation.experiment import Experiment
-from ..simulation.plan import prepare
-from ..simulation.time_loop import blocks, start
+from ..simulation.plan import Plan
 from .problem import Problem, Trial
 from .resample import values_at
 from .time_grid import Grid
@@ -168,14 +166,9 @@ def _segment(
 ):
     """Residuals of one segment, its last state, and whether it succeeded."""
     grid = trial.grid
-    run, memory, _ = prepare(
-        experiment.system, state, experiment.integrator, experiment.formulation, experiment.inputs,
-        memory=None, accuracy=None, adjoint="scan", save_every=grid.save_every, dt=grid.dt,
-    )  # fmt: skip
-    t0, dt = jnp.asarray(begin), jnp.asarray(grid.dt)
-    carry = start(run, state, memory, good_status(state), t0, dt)
-    stored = pieces.steps // grid.save_every
-    part, carry = blocks(run, carry, 0, t0, dt, stored)
+    plan = Plan.of(experiment.replace(dt=grid.dt, save_every=grid.save_every), state)
+    t0 = jnp.asarray(begin)
+    part, carry = plan.advance(plan.begin(state, t0), t0, pieces.steps // grid.save_every)
     here = Grid(0.0, grid.dt, pieces.steps, grid.save_every, grid.on_rows, places, beyond)
     values = trial.recording.values
     simulated = values_at(part, experiment, here, values)

@@ -79,7 +79,7 @@ def as_controller(control, system: System, dtype) -> Controller:
     if control is None:
         return _Constant(jnp.zeros(system.n_u, dtype))
     if callable(control):
-        require(_takes_two(control), "control", control, "a Controller, or a function (t, state)")
+        check_function(control)
         return _Function(control)
     require(
         hasattr(control, "__len__") or hasattr(control, "shape"),
@@ -93,11 +93,20 @@ def as_controller(control, system: System, dtype) -> Controller:
     return _Constant(u)
 
 
-def _takes_two(function) -> bool:
+def check_function(control) -> None:
+    """Raise where `control` is a function of anything but time and state."""
+    if callable(control) and not isinstance(control, Controller):
+        expected = "a Controller, or a function (t, state)"
+        require(takes_arguments(control, 2), "control", control, expected)
+
+
+def takes_arguments(function, count: int) -> bool:
+    """Whether a function can be called with so many positional arguments; classes count as
+    functions of one argument at most."""
     try:
-        inspect.signature(function).bind(None, None)
+        inspect.signature(function).bind(*(None,) * count)
     except TypeError:
         return False
     except ValueError:  # a built-in function without a signature
-        return True
-    return not isinstance(function, type)
+        return count == 2
+    return count == 1 or not isinstance(function, type)

@@ -21,7 +21,7 @@ from .optimum import Optimum, by_name
 from .problem import Problem, motion
 from .scipy_slsqp import Search
 from .shooting import Segments
-from .unknowns import Unknowns, steps_of
+from .unknowns import Unknowns
 
 FLAT = "converged where it began: the cost does not change with any of the numbers there"
 
@@ -161,7 +161,7 @@ def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool
         memory = jax.tree.leaves(control.init(experiment.start))
         forgets = segments == 1 or not memory
         require(forgets, what, f"{name}, which has a memory", "a controller without")
-    steps = steps_of(experiment)
+    steps = experiment.steps
     stored = steps // experiment.save_every
     expected = f"a divisor of the {stored} stored instants"
     require(stored % segments == 0, "segments", segments, expected)
@@ -170,10 +170,10 @@ def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool
 def _segments(problem: Problem, y0, count: int, start) -> Segments:
     """Nodes on the motion from the start, or on the one that was found before."""
     x, experiment = problem.values(jnp.asarray(y0)), problem.experiment
-    steps = steps_of(experiment) // count
+    steps = experiment.steps // count
     if isinstance(start, Optimum) and start.trajectory is not None and not problem.scenarios:
         runs = jax.tree.map(lambda a: jnp.asarray(a)[None], _arrays(start.trajectory))
-        stored = steps_of(experiment) // experiment.save_every + 1
+        stored = experiment.steps // experiment.save_every + 1
         fits = runs.t.shape[1] == stored
         require(fits, "start", f"{runs.t.shape[1]} stored instants", f"{stored}, as before")
     else:

@@ -17,7 +17,7 @@ from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
 from .constraint import Constraint
 from .shooting import Segments, together
-from .unknowns import Unknowns, steps_of
+from .unknowns import Unknowns
 
 #: starts that are tried side by side
 _TOGETHER = 16
@@ -57,9 +57,8 @@ class Problem(eqx.Module):
     def step(self, x):
         """The time step [s] where the duration is unknown, else the experiment's own."""
         if self.unknowns.timed:
-            return x[-1] / steps_of(self.experiment)
-        own = self.experiment.dt
-        return self.experiment.system.default_dt if own is None else own
+            return x[-1] / self.experiment.steps
+        return self.experiment.time_step
 
     def run(self, x, scenario: dict) -> Any:
         """The motion in one piece; the machine itself where nothing moves."""
@@ -67,7 +66,7 @@ class Problem(eqx.Module):
         if self.still:
             return variant.system
         if self.unknowns.timed:
-            return simulate_steps(variant, steps_of(self.experiment), dt=self.step(x))
+            return simulate_steps(variant, self.experiment.steps, dt=self.step(x))
         return simulate(variant, throw=False, adjoint="scan")
 
     def measured(self, run) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Unknowns(eqx.Module):
         if not self.timed:
             return found
         duration = float(x[-1])
-        return found.replace(duration=duration, dt=duration / steps_of(experiment))
+        return found.replace(duration=duration, dt=duration / experiment.steps)
 
     def read(self, values: Mapping[str, float]) -> jax.Array:
         """The start with other `values` by name."""
@@ -97,12 +97,6 @@ class Unknowns(eqx.Module):
         for name, value, (low, high) in zip(self.names, x, self.bounds, strict=True):
             require(low <= value <= high, f"start {name}", value, f"{low:g} to {high:g}")
         return jnp.asarray(x)
-
-
-def steps_of(experiment: Experiment) -> int:
-    """How many steps it has."""
-    dt = experiment.system.default_dt if experiment.dt is None else experiment.dt
-    return round(experiment.duration / dt)  # pyright: ignore[reportOptionalOperand]
 
 
 def _followers(clock: Parameter, experiment: Experiment) -> tuple[Any, ...]:

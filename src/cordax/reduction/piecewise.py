@@ -7,12 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._base.checks import require, require_positive
 from .._base.precision import float_field
 from .._jax.identity import filter_jit
+from .._jax.tracing import is_traced
 from ..math.safe import safe_norm
 from ..mechanics import Linearisation, State, System
 from ..mechanics.linearisation import linearise_densely
@@ -108,7 +108,7 @@ def piecewise_linear(
     neglected = _neglected(system, time, x, linear)
     reasons = "depends on time", "is not linear in its inputs"
     for error, missing in zip(neglected, reasons, strict=True):
-        if not isinstance(error, Tracer) and error > 1e-6:
+        if not is_traced(error) and error > 1e-6:
             warnings.warn(
                 f"piecewise_linear: the force of {type(system).__name__} {missing}, by "
                 f"{float(error):.2g} of its size, which the linearised force does not contain",

@@ -1,43 +1,36 @@
-"""From a machine and a state to a trajectory."""
+"""From an experiment to a trajectory."""
 
-import itertools
-import math
+import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
-from .._base.checks import is_number, require, require_known, require_number, require_whole
+from .._base.checks import require, require_whole
 from .._base.compiled_errors import raise_compiled
-from .._base.precision import as_float_array, warn_if_single
-from .._base.results import GOOD, RESULTS, Code
+from .._base.precision import as_float_array
+from .._base.results import GOOD, RESULTS
 from .._jax.identity import one_call
+from .._jax.tracing import is_traced
 from ..formulations import Formulation
 from ..integrators import Integrator
 from ..mechanics import State, System
-from .adjoints import ADJOINTS
-from .executor import advance, advance_whole
-from .experiment import Experiment
-from .plan import default_state, prepare
+from ..mechanics.controller import check_function
+from .executor import run_in_one_loop, run_phase
+from .experiment import Adjoint, Experiment
+from .plan import Plan
 from .postprocess import join
-from .time_loop import Run
+from .time_loop import no_failure
 from .trajectory import Trajectory
-
-Adjoint = Literal["scan", "checkpointed", "forward"]
-
-
-#: what the counter of steps holds
-MOST_STEPS = 2**31
 
 _SUCCESS = np.asarray(RESULTS.successful._value)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class SimulationError(RuntimeError):
-    """A run that failed; the message says when, and what to try. `simulate(..., throw=False)`
-    returns it instead."""
+    """A run that failed; the message has the time and what to try. `simulate(..., throw=False)`
+    returns the trajectory up to there instead."""
 
 
 def simulate(
@@ -50,9 +43,9 @@ def simulate(
     formulation: Formulation | None = None,
     control: Any = None,
     accuracy: float | None = None,
-    t0: float = 0.0,
-    save_every: int = 1,
-    adjoint: Adjoint = "scan",
+    t0: float | None = None,
+    save_every: int | None = None,
+    adjoint: Adjoint | None = None,
     throw: bool = True,
     progress: bool = False,
 ) -> Trajectory:
@@ -65,8 +58,8 @@ def simulate(
       machine (`robot.pick`), or to the machine and its state, which may have other coordinates
       (a body that is let go); `Trajectory.phases` then has each phase by itself. Where constraints
       are new, velocities jump so that momentum is conserved. Or an `Experiment`, which has all of
-      these but `accuracy`, `adjoint`, `throw` and `progress`.
-    - `state0`: the start; the machine's `default_state()` if not given.
+      these but `throw` and `progress`; beside it only `accuracy` and `adjoint` may be given.
+    - `state0`: the initial state; the machine's `default_state()` if not given.
     - `duration`: simulated time [s], a whole number of steps; not given with phases.
     - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step
       tried, and saves are `save_every * dt` apart.
@@ -108,159 +101,81 @@ def simulate(
     print(run.summary(), run["angle"].shape)  # (101,) [rad]
     ```
     """
-    if isinstance(system, Experiment):
-        given = {
-            "state0": state0,
-            "duration": duration,
-            "dt": dt,
-            "integrator": integrator,
-            "formulation": formulation,
-            "control": control,
-        }
-        _refuse({name: x for name, x in given.items() if x is not None})
-        options = {"adjoint": adjoint, "throw": throw, "progress": progress, "accuracy": accuracy}
-        return simulate(**system.arguments(), **options)
-    require_number("t0", t0, positive=False)
     for name, flag in (("throw", throw), ("progress", progress)):
         require(isinstance(flag, bool), name, flag, "True or False")
-    phases = _phases(system, duration, t0)
-    machine = phases[0][0]
-    dt = machine.default_dt if dt is None else dt
-    _check_times(dt, save_every, phases, t0)
-    require_known("adjoint", adjoint, ADJOINTS)
-    state = default_state(machine) if state0 is None else state0
-    require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
-    settings = {"accuracy": accuracy, "adjoint": adjoint, "save_every": save_every, "dt": dt}
+    settings = {
+        "state0": state0,
+        "control": control,
+        "duration": duration,
+        "dt": dt,
+        "integrator": integrator,
+        "formulation": formulation,
+        "t0": t0,
+        "save_every": save_every,
+    }
+    if isinstance(system, Experiment):
+        _refuse([name for name, x in settings.items() if x is not None])
+    else:
+        check_function(control)
+    experiment = Experiment.of(system, **settings, accuracy=accuracy, adjoint=adjoint)
+    return _run(experiment, throw, progress)
 
-    parts, time, memory, run = [], t0, None, None
-    status = good_status(state)
-    for number, (phase, end) in enumerate(phases):
-        if not isinstance(phase, System):
-            machine, state = _phase_start(phase, state)
-        elif number > 0:
-            machine = phase
-        how = integrator, formulation, control
+
+def _refuse(names: list[str]) -> None:
+    if names:
+        values = ", ".join(f"{name}=..." for name in names)
+        raise ValueError(
+            f"{', '.join(names)} cannot be given together with an Experiment; "
+            f"use experiment.replace({values})"
+        )
+
+
+def _run(experiment: Experiment, throw: bool, progress: bool) -> Trajectory:
+    """All phases of an experiment, each with its plan."""
+    state, time, memory = experiment.start, experiment.t0, None
+    status, parts, plan = no_failure(state), [], None
+    for number, (machine_at, end, n_saves) in enumerate(experiment.phases):
+        machine = machine_at(state)
+        if number > 0:
+            machine, state = _phase_start(machine, state)
         with one_call():
-            run, memory, status = _begin(machine, state, *how, settings, memory, status, time)
+            plan = Plan.of(experiment, state, machine=machine, memory=memory)
             if number > 0:
-                entered = run.dynamics.formulation.enter(machine, as_float_array(time), state)
-                go = status[0] == GOOD  # a run that has failed does not move any more
+                entered = plan.dynamics.formulation.enter(machine, as_float_array(time), state)
+                go = plan.checked(status, time)[0] == GOOD  # a run that has failed does not move
                 state = jax.tree.map(
                     lambda new, old, go=go: jnp.where(go, new, old), entered, state
                 )
-            n_saves = round((end - time) / dt) // save_every
-            part, state, memory, status = advance(
-                run, state, memory, status, time, dt, n_saves, progress, joined=number > 0
+            part, state, memory, status = run_phase(
+                plan, state, memory, status, time, n_saves, progress=progress, joined=number > 0
             )
         parts.append(part)
         time = end
     trajectory = parts[0] if len(parts) == 1 else join(parts)
-    return _raise_failure(trajectory, dt, run.integrator) if throw and run else trajectory
-
-
-def _begin(machine, state, integrator, formulation, control, settings, memory, status, time):
-    """The run of a phase, the memory of its controller, and whether it may start."""
-    run, memory, fit = prepare(
-        machine, state, integrator, formulation, control, memory=memory, **settings
-    )
-    warn_if_single(state.q.dtype, type(machine).__name__)
-    return run, memory, _refused_unless(fit, status, time)
-
-
-class Start(NamedTuple):
-    """A run of one phase before its first step, and the times [s] it was asked for."""
-
-    run: Run
-    given: tuple
-    t0: float
-    dt: float
-    duration: float | None
-
-
-def start_of(
-    system: System,
-    state0: State | None = None,
-    *,
-    duration: float | None = None,
-    dt: float | None = None,
-    integrator: Integrator | str | None = None,
-    formulation: Formulation | None = None,
-    control: Any = None,
-    accuracy: float | None = None,
-    t0: float = 0.0,
-    save_every: int = 1,
-) -> Start:
-    """For a run without reverse mode whose duration is data; arguments as in `simulate`."""
-    require_number("t0", t0, positive=False)
-    require_whole("save_every", save_every, 1)
-    dt = system.default_dt if dt is None else dt
-    _check_step(dt)
-    state = default_state(system) if state0 is None else state0
-    require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
-    settings = {"accuracy": accuracy, "adjoint": "forward", "save_every": save_every, "dt": dt}
-    how = integrator, formulation, control
-    run, memory, status = _begin(system, state, *how, settings, None, good_status(state), t0)
-    return Start(run, (state, memory, status), t0, dt, duration)
+    if not throw or plan is None:
+        return trajectory
+    return _raise_failure(trajectory, experiment.time_step, plan.integrator)
 
 
 def simulate_steps(
     experiment: Experiment, steps: int, *, state: State | None = None, t0=None, dt=None
 ) -> Trajectory:
-    """So many steps of an experiment without switches, for derivatives by its times: `state` at
-    `t0` [s], and a step `dt` [s], may all be numbers of a transformation; the experiment's own if
-    not given. Its controller starts anew."""
+    """A number of steps of an experiment without switches, for derivatives by its times: `state` at
+    `t0` [s], and the time step `dt` [s], may all be traced; the experiment's if not given. Its
+    controller starts with its initial memory."""
     require(not experiment.switches, "switches", experiment.switches, "none")
-    own = experiment.dt
-    usual = experiment.system.default_dt if own is None else own
-    _check_step(usual)
     require_whole("steps", steps, 1)
-    fits = steps % experiment.save_every == 0
-    require(fits, "save_every", experiment.save_every, f"a divisor of the {steps} steps")
+    every = experiment.save_every
+    require(steps % every == 0, "save_every", every, f"a divisor of the {steps} steps")
     state = experiment.start if state is None else state
-    settings = {"accuracy": None, "adjoint": "scan", "dt": usual}
-    settings["save_every"] = experiment.save_every
-    how = experiment.integrator, experiment.formulation, experiment.inputs
-    time = experiment.t0 if t0 is None else t0
-    begun = _begin(experiment.system, state, *how, settings, None, good_status(state), time)
-    run, memory, status = begun
-    time, step = as_float_array(time), as_float_array(usual if dt is None else dt)
-    n_saves = steps // experiment.save_every
-    return advance_whole(run, state, memory, status, time, step, n_saves)
+    plan = Plan.of(experiment, state)
+    if dt is not None:
+        plan = dataclasses.replace(plan, dt=as_float_array(dt))
+    time = as_float_array(experiment.t0 if t0 is None else t0)
+    return run_in_one_loop(plan, state, None, no_failure(state), time, steps // every)
 
 
-def good_status(state: State):
-    """How a run goes before it starts: a code and a time of failure."""
-    return np.asarray(GOOD, np.int32), np.asarray(math.inf, state.q.dtype)
-
-
-def stored_count(t0: float, dt: float, duration: float | None, save_every: int) -> int:
-    """How many instants after the start a run stores."""
-    _check_duration(duration)
-    end = t0 + duration  # pyright: ignore[reportOperatorIssue]
-    _check_times(dt, save_every, [(None, end)], t0)
-    return round((end - t0) / dt) // save_every
-
-
-def _refused_unless(fit, status, time):
-    """The status of a run whose numbers a transformation hides: `fit`, whether they are allowed."""
-    if fit is True:
-        return status
-    code, failure = status
-    refused = ~fit & (code == GOOD)
-    code = jnp.where(refused, jnp.int32(Code.INVALID_NUMBERS), code)
-    return code, jnp.where(refused, as_float_array(time), failure)
-
-
-def _refuse(given: dict) -> None:
-    if given:
-        names, values = ", ".join(given), ", ".join(f"{name}=..." for name in given)
-        raise ValueError(
-            f"{names} cannot be given together with an Experiment; use experiment.replace({values})"
-        )
-
-
-def _phase_start(phase, state: State) -> tuple[Any, Any]:
-    made = phase(state)
+def _phase_start(made, state: State) -> tuple[Any, Any]:
     machine, state = made if isinstance(made, tuple) and len(made) == 2 else (made, state)
     ok = isinstance(machine, System) and isinstance(state, State)
     require(ok, "system", made, "a phase function to return a System, or a System and its State")
@@ -269,73 +184,14 @@ def _phase_start(phase, state: State) -> tuple[Any, Any]:
 
 def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
     code = trajectory.result._value  # pyright: ignore[reportAttributeAccessIssue]
+    if not is_traced(code) and np.all(np.asarray(code) == _SUCCESS):
+        return trajectory
     machine, method = type(trajectory.system).__name__, type(integrator).__name__
     who = f"{machine} with {method} at dt = {float(dt):g} s failed"
-    if isinstance(code, Tracer):
+    if is_traced(code):
         reasons = RESULTS._index_to_message  # pyright: ignore[reportAttributeAccessIssue]
         tell = lambda reason, time: f"{who} at t = {time:g} s. {reason}"
         failed = trajectory.result != RESULTS.successful
         return raise_compiled(trajectory, failed, code, reasons, tell, trajectory.failure_time)
-    if np.any(np.asarray(code) != _SUCCESS):
-        time = float(trajectory.failure_time)
-        raise SimulationError(f"{who} at t = {time:g} s. {RESULTS[trajectory.result]}")
-    return trajectory
-
-
-def _phases(system, duration, t0) -> list[tuple[System, float]]:
-    if isinstance(system, System):
-        _check_duration(duration)
-        return [(system, t0 + duration)]  # pyright: ignore
-    expected = "a System or a list of (System or function of State, end time)"
-    require(isinstance(system, (list, tuple)), "system", system, expected)
-    require(duration is None, "duration", duration, "None when phases give the times")
-    phases = list(system)
-    pair = lambda p: (
-        isinstance(p, Sequence) and len(p) == 2 and is_number(p[1]) and math.isfinite(p[1])
-    )
-    ok = bool(phases) and all(
-        pair(p) and (isinstance(p[0], System) or callable(p[0])) for p in phases
-    )
-    require(ok, "system", system, expected)
-    require(isinstance(phases[0][0], System), "system", phases[0][0], "a System as first phase")
-    times = [t0, *(end for _, end in phases)]
-    require(
-        all(a < b for a, b in itertools.pairwise(times)),
-        "system",
-        times,
-        "phase times that increase",
-    )
-    return phases
-
-
-def _check_duration(duration) -> None:
-    require(duration is not None, "duration", duration, "the simulated time in seconds")
-    finite = is_number(duration) and 0 < duration < math.inf
-    require(finite, "duration", duration, "a finite time > 0 s")
-
-
-def _check_step(dt) -> None:
-    known = is_number(dt) and 0 < dt < math.inf
-    require(known, "dt", dt, "a finite step > 0 s, known outside of jit")
-
-
-def _check_times(dt, save_every, phases, t0) -> None:
-    _check_step(dt)
-    require_whole("save_every", save_every, 1)
-    start = t0
-    for _, end in phases:
-        steps = (end - start) / dt
-        span = f"{end - start:.12g} s at dt = {dt:.12g} s ({steps:.12g} steps)"
-        few = f"fewer than {MOST_STEPS:.2g} steps (if t0 is a Unix timestamp, subtract it)"
-        require(steps < MOST_STEPS, "duration", span, few)
-        # an absolute limit, widened by the round-off of the times and of their quotient
-        rounding = 4 * np.finfo(float).eps * ((abs(start) + abs(end)) / dt + steps)
-        whole = abs(steps - round(steps)) < 1e-4 + rounding and round(steps) >= 1
-        require(whole, "duration", span, "a whole number of steps")
-        require(
-            round(steps) % save_every == 0,
-            "save_every",
-            save_every,
-            f"a divisor of the {round(steps)} steps",
-        )
-        start = end
+    time = float(trajectory.failure_time)
+    raise SimulationError(f"{who} at t = {time:g} s. {RESULTS[trajectory.result]}")

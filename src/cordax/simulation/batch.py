@@ -12,19 +12,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from .._base.checks import require, require_whole
 from .._jax import features
 from .._jax.identity import by_value, filter_jit, jit, token_of
-from ..mechanics import System
-from ._simulate import Start, simulate, start_of, stored_count
+from .._jax.tracing import is_traced
+from ..mechanics import State, System
+from ._simulate import simulate
 from .executor import Static, batch_capacity, split
-from .experiment import Experiment
+from .experiment import Experiment, stored_count
+from .plan import Plan
 from .postprocess import pieces_together
-from .time_loop import Run, blocks, start
 from .trajectory import Trajectory
 
 
@@ -92,7 +92,7 @@ def simulate_batch(
     if workers is not None:
         require_whole("workers", workers, 1)
     options = {name: x for name, x in options.items() if name not in ("throw", "progress")}
-    if any(isinstance(x, Tracer) for x in leaves):
+    if is_traced(leaves):
         return _simulate_rows(build, keep, parameters, _frozen(options))
     devices = jax.local_devices()
     mesh = Mesh(np.asarray(devices), "batch") if len(devices) > 1 else None
@@ -105,7 +105,7 @@ def simulate_batch(
         found = _whole(build, keep, pieces[0], options, mesh, known=True)
     run, alone = found
     first = run(pieces[0])  # compiles once, before threads ask for the same function
-    if any(isinstance(x, Tracer) for x in jax.tree.leaves(first)):
+    if is_traced(first):
         # `build` refers to numbers of a transformation
         run, alone = _whole(build, keep, pieces[0], options, mesh, known=False)
         first = run(pieces[0])
@@ -128,7 +128,7 @@ def _frozen(options: dict) -> tuple:
 def _together(xs, size: int):
     """Chunks end to end, on one device; by NumPy where numbers are known: JAX would compile for
     every shape."""
-    if any(isinstance(x, Tracer) for x in xs):
+    if is_traced(xs):
         return jnp.concatenate(xs)[:size]
     return jax.device_put(np.concatenate([np.asarray(x) for x in xs])[:size])
 
@@ -145,32 +145,32 @@ def _whole(build, keep, piece, options, mesh, *, known: bool):
 def _counted(build, piece, options, chunk: int, mesh):
     """The same for any duration, in pieces of a fixed size, as `simulate` does; None where members
     have phases or a method with a time loop of its own."""
-    options = dict(options)
-    options.pop("adjoint", None)  # inputs are concrete, so no derivatives are needed
-    duration = options.pop("duration", None)
-    static, arrays = split(_frozen(options))
-    times = _single(build, static, arrays, piece)
+    settings = {name: x for name, x in options.items() if name not in ("duration", "adjoint")}
+    static, arrays = split(_frozen(settings))
+    times = _member_times(build, static, arrays, piece)
     if times is None:
         return None
-    t0, dt, save_every, own = times
-    n_saves = stored_count(t0, dt, own if duration is None else duration, save_every)
+    t0, dt, save_every, duration = times
+    duration = options.get("duration", duration)
+    require(duration is not None, "duration", duration, "the simulated time in seconds")
+    n_saves = stored_count(t0, t0 + duration, dt, save_every)
     capacity = batch_capacity(chunk, save_every)
     given = build, static, capacity, mesh, arrays
 
     def run(piece) -> Trajectory:
-        carry, parts, counts = _start_rows(build, static, mesh, arrays, piece), [], []
+        carry, parts, counts = _begin_rows(build, static, mesh, arrays, piece), [], []
         for first in range(0, n_saves, capacity):
             count = min(capacity, n_saves - first)
             numbers = np.asarray(first), np.asarray(count)
-            part, carry = _block_rows(*given, piece, carry, *numbers)
+            part, carry = _advance_rows(*given, piece, carry, *numbers)
             parts.append(part)
             counts.append(count)
         return pieces_together(jax.block_until_ready(parts), counts, None, axis=1)
 
     def alone() -> bool:
         some = np.asarray(0)
-        carry = jax.eval_shape(functools.partial(_start_rows, build, static, mesh), arrays, piece)
-        return _calls_lapack(_block_rows, *given, piece, carry, some, some)
+        carry = jax.eval_shape(functools.partial(_begin_rows, build, static, mesh), arrays, piece)
+        return _calls_lapack(_advance_rows, *given, piece, carry, some, some)
 
     return run, alone
 
@@ -211,87 +211,70 @@ def _known_rows(x):
     return x if jnp.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
 
 
-def _member(built, options: dict) -> Start | None:
-    """One member before its first step; None where it has phases or a time loop of its own."""
+def _experiment(built, options: dict) -> Experiment:
+    """One member, from what `build` returns."""
     if isinstance(built, Experiment):
-        if built.switches:  # which of them come before the end is not known here
-            return None
-        arguments = built.replace(**_settings(options)).arguments(partial=True)
-        arguments["accuracy"] = options.get("accuracy")
-        found = start_of(**arguments)
-    else:
-        found = start_of(**_as_arguments(built, options))
-    return None if found.run.integrator.whole_runs else found
+        return Experiment.of(built, **options)
+    system, state0, *control = built if isinstance(built, tuple) else (built, None)
+    expected = "a function returning a System or a tuple starting with one"
+    require(isinstance(system, System), "build", system, expected)
+    given = {"control": control[0]} if control else {}
+    return Experiment.of(system, **({"state0": state0} | options | given))
 
 
-def _as_arguments(built, options: dict) -> dict:
-    system, state0, *rest = built if isinstance(built, tuple) else (built, None)
-    require(
-        isinstance(system, System),
-        "build",
-        system,
-        "a function returning a System or a tuple starting with one",
-    )
-    given = {"control": rest[0]} if rest else {}
-    return {"system": system, "state0": state0} | options | given
+def _in_chunks(experiment: Experiment) -> bool:
+    """Whether the number of steps can be data: one phase, by a method without its own time loop."""
+    if experiment.switches:  # which of them come before the end is not known here
+        return False
+    return not Plan.of(experiment).integrator.whole_runs
 
 
-def _settings(options: dict) -> dict:
-    """Those that an `Experiment` has."""
-    return {name: x for name, x in options.items() if name not in ("adjoint", "accuracy")}
+_times: dict = {}
 
 
-_kinds: dict = {}
-
-
-def _single(build, static: Static, arrays, piece):
-    """Times [s] and distance of stored instants of a member; None where `_member` is."""
+def _member_times(build, static: Static, arrays, piece):
+    """Initial time, time step [s], `save_every` and duration [s] of the members; None unless their
+    number of steps can be data."""
     key = build, static, token_of(build, static)
-    if key not in _kinds:
+    if key not in _times:
         row = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), piece)
 
         def look(row, arrays):
-            found = _member(build(row), dict(static.put(arrays)))
-            times = lambda x: (x.t0, x.dt, x.run.save_every, x.duration)
-            _kinds[key] = None if found is None else times(found)
+            member = _experiment(build(row), dict(static.put(arrays)))
+            times = member.t0, member.time_step, member.save_every, member.duration
+            _times[key] = times if _in_chunks(member) else None
 
         jax.eval_shape(look, row, arrays)
-        for old in list(_kinds)[:-64]:
-            _kinds.pop(old, None)
-    return _kinds[key]
+        for old in list(_times)[:-64]:
+            _times.pop(old, None)
+    return _times[key]
 
 
-def _started(build, static: Static, arrays, row) -> tuple[Run, Any, Any, Any]:
-    found = _member(build(row), dict(static.put(arrays)))
-    assert found is not None
-    return _undifferentiated(found)
-
-
-def _undifferentiated(found: Start) -> tuple[Run, Any, Any, Any]:
-    """A member's run, state and times, of which no derivatives are asked for."""
+def _begun(experiment: Experiment) -> tuple[Plan, State, jax.Array]:
+    """Plan, initial state and initial time of a member that is not differentiated."""
     lanes = jax.default_backend() == "cpu" and features.is_on("batch kernel")
     if jax.default_backend() == "cpu":
         features.warn_if_off("batch kernel")
-    run = dataclasses.replace(found.run, traced=False, lanes=lanes)
-    dtype = found.given[0].q.dtype
-    return run, found.given, jnp.asarray(found.t0, dtype), jnp.asarray(found.dt, dtype)
+    state = experiment.start
+    plan = Plan.of(experiment.replace(adjoint="forward"), state)
+    plan = dataclasses.replace(plan, traced=False, lanes=lanes)
+    return plan, state, jnp.asarray(experiment.t0, state.q.dtype)
 
 
 @jit(static=(0, 1, 2))
-def _start_rows(build, static: Static, mesh, arrays, rows):
+def _begin_rows(build, static: Static, mesh, arrays, rows):
     def one(arrays, row):
-        run, given, t0, dt = _started(build, static, arrays, row)
-        state, memory, status = given
-        return start(run, state, memory, status, t0, dt)
+        plan, state, t0 = _begun(_experiment(build(row), dict(static.put(arrays))))
+        return plan.begin(state, t0)
 
     return _spread(one, mesh, (arrays,), (rows,))
 
 
 @jit(static=(0, 1, 2, 3))
-def _block_rows(build, static: Static, capacity: int, mesh, arrays, rows, carry, first, count):
+def _advance_rows(build, static: Static, capacity: int, mesh, arrays, rows, carry, first, count):
     def one(arrays, first, count, row, carry):
-        run, _, t0, dt = _started(build, static, arrays, row)
-        part, carry = blocks(run, carry, first, t0, dt, capacity, count)
+        plan, _, t0 = _begun(_experiment(build(row), dict(static.put(arrays))))
+        part, carry = plan.advance(carry, t0, capacity, first, count=count)
         return _without_system(part), carry
 
     return _spread(one, mesh, (arrays, first, count), (rows, carry))
@@ -314,12 +297,12 @@ def _spread(one, mesh: Mesh | None, shared: tuple, rows: tuple):
 def _simulate_rows(
     build, keep, parameters, options, mesh: Mesh | None = None, known: bool = False
 ) -> Any:
-    given = {name: x for name, x in options if name != "adjoint"}
-
     def one(row):
-        built = build(row)
-        member = _member(built, given) if known else None
-        run = _simulate_any(built, dict(options)) if member is None else _simulate_known(member)
+        experiment = _experiment(build(row), dict(options))
+        if known and _in_chunks(experiment):
+            run = _simulate_known(experiment)
+        else:
+            run = simulate(experiment, throw=False)
         return _without_system(run) if keep is None else keep(run)
 
     return _spread(one, mesh, (), (parameters,))
@@ -329,20 +312,9 @@ def _without_system(trajectory: Trajectory) -> Trajectory:
     return dataclasses.replace(trajectory, system=None, phases=())
 
 
-def _simulate_known(member: Start) -> Trajectory:
-    """One phase of which nothing is differentiated: a loop that ends when its slowest member
-    does, whose steps are one loop over the members where they can."""
-    run, (state, memory, status), t0, dt = _undifferentiated(member)
-    n_saves = stored_count(member.t0, member.dt, member.duration, run.save_every)
-    carry = start(run, state, memory, status, t0, dt)
-    return blocks(run, carry, 0, t0, dt, n_saves)[0]
-
-
-_QUIET = {"throw": False, "progress": False}
-
-
-def _simulate_any(built, options: dict) -> Trajectory:
-    if not isinstance(built, Experiment):
-        return simulate(**_as_arguments(built, options), **_QUIET)
-    how = {name: options[name] for name in ("adjoint", "accuracy") if name in options}
-    return simulate(built.replace(**_settings(options)), **how, **_QUIET)
+def _simulate_known(experiment: Experiment) -> Trajectory:
+    """One phase that is not differentiated: a loop that ends when its slowest member does, whose
+    steps are one loop over the members where they can."""
+    plan, state, t0 = _begun(experiment)
+    n_saves = experiment.phases[0][2]
+    return plan.advance(plan.begin(state, t0), t0, n_saves)[0]

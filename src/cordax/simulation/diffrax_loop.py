@@ -9,28 +9,30 @@ import jax.numpy as jnp
 from .._base.checks import require
 from .._base.results import GOOD, RESULTS, Code
 from ..mechanics import State
+from .plan import Plan
 from .postprocess import stored_trajectory
-from .time_loop import ContinuousInput, Run
+from .time_loop import ContinuousInput
 
 
-def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
+def integrate_whole(plan: Plan, state, status, t0, n_saves: int):
     """One phase by a method that has a time loop of its own. Returns the trajectory, and the last
     state, memory and status."""
-    unprepared, run = run.dynamics.system, run.prepared()
+    unprepared, plan = plan.dynamics.system, plan.prepared()
+    dt = jnp.asarray(plan.dt)
     require(
-        run.hold == 0,
+        plan.hold == 0,
         "control",
-        type(run.controller).__name__,
+        type(plan.controller).__name__,
         "a controller without memory or period, which "
-        f"{type(run.integrator).__name__} evaluates in every stage",
+        f"{type(plan.integrator).__name__} evaluates in every stage",
     )
-    run.check(state, t0)
-    t = t0 + jnp.arange(n_saves + 1) * (run.save_every * dt)
-    u = ContinuousInput(run)
-    method: Any = run.integrator  # `whole_runs`
-    forward = run.adjoint == "forward"
-    (q, v), finite, ended = method.solve(run.dynamics, t, dt, state, u, forward)
-    system = run.dynamics.system
+    plan.check(state, t0)
+    t = t0 + jnp.arange(n_saves + 1) * (plan.save_every * dt)
+    u = ContinuousInput(plan)
+    method: Any = plan.integrator  # `whole_runs`
+    forward = plan.adjoint == "forward"
+    (q, v), finite, ended = method.solve(plan.dynamics, t, dt, state, u, forward)
+    system = plan.dynamics.system
     valid = jax.vmap(lambda t, q, v: jnp.asarray(system.valid(t, q, v)))(t, q, v)
     earlier = status[0] != GOOD
     bad = ~(finite & valid) | earlier
@@ -43,9 +45,9 @@ def integrate_whole(run: Run, state, status, t0, dt, n_saves: int):
     last_good = jnp.where(code == GOOD, n_saves, jnp.maximum(first - 1, 0))
     row = jnp.minimum(jnp.arange(n_saves + 1), last_good)
     states = State(q[row], v[row])
-    inputs = jax.vmap(lambda t, s: run.control(t, s, ())[0])(t, states)
+    inputs = jax.vmap(lambda t, s: plan.control(t, s, ())[0])(t, states)
     trajectory, last, (code, failure) = stored_trajectory(
-        run, unprepared, t, states, inputs, None, (), {}, (code, failure)
+        plan, unprepared, t, states, inputs, None, (), {}, (code, failure)
     )
     # Where the method gave up, states are missing; its reason says more than that they are.
     known = (ended == RESULTS.successful) | earlier | (code == Code.RUNAWAY_STATE)

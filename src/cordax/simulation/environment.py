@@ -15,10 +15,9 @@ from .._base.checks import require, require_instance, require_shape, require_who
 from .._base.precision import as_float_array, float_field
 from .._base.results import GOOD
 from ..mechanics import Controller, State
-from ._simulate import good_status
 from .experiment import Experiment
-from .plan import prepare
-from .time_loop import Carry, Run, blocks, start
+from .plan import Plan
+from .time_loop import Carry
 from .trajectory import Trajectory
 
 
@@ -103,7 +102,7 @@ class Environment(eqx.Module):
     @property
     def period(self) -> float:
         """Between two choices of inputs [s]."""
-        return self.every * self._dt
+        return self.every * self.experiment.time_step
 
     @property
     def length(self) -> int | None:
@@ -111,32 +110,25 @@ class Environment(eqx.Module):
         duration = self.experiment.duration
         return None if duration is None else round(duration / self.period)
 
-    @property
-    def _dt(self) -> float:
-        own = self.experiment.dt
-        return self.experiment.system.default_dt if own is None else own
-
-    def _run(self, state: State, u) -> Run:
-        given = self.experiment
-        settings = {"accuracy": None, "adjoint": "scan", "save_every": self.every, "dt": self._dt}
-        how = given.integrator, given.formulation, _Held(u, period=self.period)
-        run = prepare(given.system, state, *how, **settings)[0]
-        method = run.integrator
+    def _plan(self, state: State, u) -> Plan:
+        control = _Held(u, period=self.period)
+        plan = Plan.of(self.experiment.replace(control=control, save_every=self.every), state)
+        method = plan.integrator
         require(not method.whole_runs, "integrator", type(method).__name__, "one that takes steps")
-        return run
+        return plan
 
     @property
-    def _times(self):
-        return as_float_array(self.experiment.t0), as_float_array(self._dt)
+    def _t0(self):
+        return as_float_array(self.experiment.t0)
 
     def reset(self, key) -> tuple[Moment, Float[Array, " n_o"]]:
         """The start of an episode and what is seen of it; `key`: of `jax.random`."""
         machine, state = self.experiment.system, self.experiment.start
         if self.spread is not None:
             state = self.spread(key, machine, state)
-        run = self._run(state, jnp.zeros(machine.n_u, state.q.dtype))
-        carry = start(run, state, (), good_status(state), *self._times)
-        seen, _ = blocks(run, carry, 0, *self._times, n_saves=0)
+        plan = self._plan(state, jnp.zeros(machine.n_u, state.q.dtype))
+        carry = plan.begin(state, self._t0)
+        seen, _ = plan.advance(carry, self._t0, 0)
         return Moment(carry, jnp.zeros((), jnp.int32)), jnp.asarray(self.observe(seen))
 
     def step(self, moment: Moment, action) -> tuple[Moment, Outcome]:
@@ -144,8 +136,8 @@ class Environment(eqx.Module):
         was, and is over."""
         u = as_float_array(action).astype(moment.state.q.dtype)
         require_shape("action", u, (self.experiment.system.n_u,))
-        run = self._run(moment.state, u)
-        seen, carry = blocks(run, moment.carry, moment.count, *self._times, n_saves=1)
+        plan = self._plan(moment.state, u)
+        seen, carry = plan.advance(moment.carry, self._t0, 1, moment.count)
         count = moment.count + 1
         failed = carry.status[0] != GOOD
         late = jnp.asarray(False) if self.length is None else count >= self.length

@@ -7,114 +7,110 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from .._base.results import GOOD, result_of
 from .._jax.program_cache import cached_jit
-from .._jax.tracing import Transformed, depending_on
+from .._jax.tracing import Transformed, depending_on, is_traced
 from ..mechanics.consistent_state import check_start, look, look_compiled
 from .diffrax_loop import integrate_whole
+from .plan import Plan
 from .postprocess import pieces_together
-from .time_loop import UNSOLVED, Run, blocks, failed_controller, start
+from .time_loop import UNSOLVED, failed_controller
 
 #: stored instants of a compiled piece: the number of pieces, and of instants in the last, is data
 CAPACITY = 2048
 #: the same under a transformation: steps that reverse mode keeps the state of, and steps of all
 #: members of a batch
 REVERSE_STEPS, BATCH_STEPS = 2048, 32768
-#: runs that are remembered in the form that is compiled
-_REMEMBERED = 8
+#: plans cached in the form that is compiled
+_CACHED = 8
 
 
-def advance(run: Run, state, memory, status, t0, dt, n_saves, progress, *, joined=False):
-    """One phase of `n_saves` blocks of steps. Outside of `jax.jit` in pieces of a fixed size, so
-    that no duration compiles anew; a progress bar moves from piece to piece, as the compiled loop
-    itself never calls back. `joined`: constraints are new."""
-    given = state, memory, status
-    time, step = (np.asarray(x, state.q.dtype) for x in (t0, dt))
-    if run.integrator.whole_runs:
-        return _whole(run, given, time, step, n_saves, joined)
-    static, arrays = _split_known(run)
+def run_phase(plan: Plan, state, memory, status, t0, n_saves, *, progress=False, joined=False):
+    """One phase of `n_saves` blocks of steps from `t0` [s]; returns its trajectory and the last
+    state, memory and status. `memory` is the controller's, None for its initial one. Outside of
+    `jax.jit` it runs in chunks of a fixed size, so that a new duration does not recompile; a
+    progress bar moves from chunk to chunk, since the compiled loop never calls back. `joined`: it
+    follows another phase, and constraints may be new."""
+    given, time = (state, memory, status), np.asarray(t0, state.q.dtype)
+    if plan.integrator.whole_runs:
+        return _in_one_loop(plan, given, time, n_saves, joined)
+    static, arrays = _split_cached(plan)
     seen = Transformed.of(given if static.known else (arrays, given))
     if seen is None:
-        return _whole(run, given, time, step, n_saves, joined)
+        return _in_one_loop(plan, given, time, n_saves, joined)
     capacity = CAPACITY
     if seen.any:
-        reverse = seen.reverse and run.adjoint != "forward"
+        reverse = seen.reverse and plan.adjoint != "forward"
         if reverse:
-            static, arrays = split(run)
+            static, arrays = split(plan)
         static = Static(*static.key[:3], traced=True, reverse=reverse)
-        capacity = _capacity(run, seen)
-    found = _in_pieces(run, static, arrays, given, time, step, n_saves, capacity, progress, joined)
-    if found is not None:
-        return found
-    return _whole(run.reversible(), given, time, step, n_saves, joined)
+        capacity = _capacity(plan, seen)
+    done = _in_chunks(plan, static, arrays, given, time, n_saves, capacity, progress, joined)
+    if done is not None:
+        return done
+    return _in_one_loop(plan.reversible(), given, time, n_saves, joined)
 
 
-def advance_whole(run: Run, state, memory, status, t0, dt, n_saves: int):
-    """One phase of which a transformation may hide anything, its times too."""
-    run = run.reversible()
-    return _whole(run, (state, memory, status), t0, dt, n_saves, joined=False)[0]
+def run_in_one_loop(plan: Plan, state, memory, status, t0, n_saves: int):
+    """The trajectory of a phase in which everything may be traced, its times too."""
+    return _in_one_loop(plan.reversible(), (state, memory, status), t0, n_saves, joined=False)[0]
 
 
-def _whole(run: Run, given, time, step, n_saves, joined):
-    """In one loop, compiled for this number of blocks."""
-    system, time, step = run.dynamics.system, jnp.asarray(time), jnp.asarray(step)
-    if not _any_traced((system, given[0])):
-        looked = look_compiled(system, given[0], time, run.integrator.lets_go)
+def _in_one_loop(plan: Plan, given, time, n_saves, joined):
+    """Compiled for this number of blocks."""
+    system, time = plan.dynamics.system, jnp.asarray(time)
+    if not is_traced((system, given[0])):
+        looked = look_compiled(system, given[0], time, plan.integrator.lets_go)
         check_start(system, given[0], time, looked, joined=joined)
-    static, arrays = split(run)
-    part, *end = _compiled_whole(static, n_saves, arrays, *given, time, step)
+    static, arrays = split(plan)
+    part, *end = _compiled_loop(static, n_saves, arrays, *given, time)
     return dataclasses.replace(part, system=system), *end
 
 
-def _any_traced(tree) -> bool:
-    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
-
-
-def _in_pieces(run: Run, static, arrays, given, time, step, n_saves, capacity, progress, joined):
-    """None where it turns out that a function of the machine or of the controller refers to a
-    number of some transformation."""
+def _in_chunks(plan: Plan, static, arrays, given, time, n_saves, capacity, progress, joined):
+    """None where a function of the machine or of the controller turns out to refer to a traced
+    number."""
     traced = static.traced
-    carry, looked = _compiled_start(static, arrays, *given, time, step)
-    if not traced and _any_traced(carry):
+    carry, looked = _compiled_start(static, arrays, *given, time)
+    if not traced and is_traced(carry):
         return None
-    system = run.dynamics.system
+    system = plan.dynamics.system
     check_start(system, given[0], time, looked, joined=joined)
     if progress:
         from tqdm.auto import tqdm
 
-        bar = tqdm(total=n_saves * run.save_every, unit="step", unit_scale=True)
+        bar = tqdm(total=n_saves * plan.save_every, unit="step", unit_scale=True)
     else:
         bar = None
-    per_piece = min(capacity, -(-n_saves // 50)) if progress else capacity
+    per_chunk = min(capacity, -(-n_saves // 50)) if progress else capacity
     parts, counts = [], []
-    for first in range(0, n_saves, per_piece):
-        count = min(per_piece, n_saves - first)
-        numbers = np.asarray(first), time, step, np.asarray(count)
+    for first in range(0, n_saves, per_chunk):
+        count = min(per_chunk, n_saves - first)
+        numbers = np.asarray(first), time, np.asarray(count)
         part, carry = _compiled_blocks(static, capacity, arrays, carry, *numbers)
-        if not traced and _any_traced((part, carry)):
+        if not traced and is_traced((part, carry)):
             return None
         parts.append(part)
         counts.append(count)
         if bar is not None:
             jax.block_until_ready(part.t)
-            bar.update(count * run.save_every)
+            bar.update(count * plan.save_every)
     if bar is not None:
         bar.close()
-    together = pieces_together(parts, counts, system, carry if traced else ())
-    if not traced and run.controller_explains and int(carry.status[0]) in UNSOLVED:
-        # compiled only now that it is asked for
-        code = _compiled_explanation(static, arrays, step, carry.state, carry.status)
+    trajectory = pieces_together(parts, counts, system, carry if traced else ())
+    if not traced and plan.controller_explains and int(carry.status[0]) in UNSOLVED:
+        # compiled only where it is needed
+        code = _compiled_explanation(static, arrays, carry.state, carry.status)
         if code != GOOD:
-            together = dataclasses.replace(together, result=result_of(code))
+            trajectory = dataclasses.replace(trajectory, result=result_of(code))
             carry = carry._replace(status=(code, carry.status[1]))
-    return together, carry.state, carry.memory, carry.status
+    return trajectory, carry.state, carry.memory, carry.status
 
 
-def _capacity(run: Run, seen: Transformed) -> int:
+def _capacity(plan: Plan, seen: Transformed) -> int:
     """Stored instants of a piece: few members of a batch may have many."""
-    every = int(run.save_every)
+    every = int(plan.save_every)
     rows = batch_capacity(seen.members, every)
     return min(rows, max(1, REVERSE_STEPS // every)) if seen.reverse else rows
 
@@ -154,9 +150,9 @@ class Static:
         leaves = [x if k < 0 else arrays[k] for k, x in zip(which, others, strict=True)]
         return jax.tree.unflatten(structure, leaves)
 
-    def run(self, arrays) -> Run:
-        run = self.put(arrays)
-        return run if self.traced else dataclasses.replace(run, traced=False)
+    def plan(self, arrays) -> Plan:
+        plan = self.put(arrays)
+        return plan if self.traced else dataclasses.replace(plan, traced=False)
 
 
 def split(tree, *, traced: bool = True) -> tuple[Static, list]:
@@ -176,61 +172,60 @@ def split(tree, *, traced: bool = True) -> tuple[Static, list]:
     return Static(structure, tuple(which), tuple(others), traced=traced), arrays
 
 
-_splits: dict[int, tuple[Run, Static, list]] = {}
+_splits: dict[int, tuple[Plan, Static, list]] = {}
 
 
-def _split_known(run: Run) -> tuple[Static, list]:
-    """`split` with `save_every` as data, remembered for runs whose numbers are known: `prepare`
-    hands out the same again."""
-    found = _splits.get(id(run))
-    if found is None or found[0] is not run:
-        static, arrays = split(run.with_stride_as_data())
-        if _any_traced(arrays):
+def _split_cached(plan: Plan) -> tuple[Static, list]:
+    """`split` with `save_every` as data, cached for concrete plans: `Plan.of` returns the same
+    object for the same experiment."""
+    cached = _splits.get(id(plan))
+    if cached is None or cached[0] is not plan:
+        static, arrays = split(plan.with_stride_as_data())
+        if is_traced(arrays):
             return static, arrays
-        found = run, Static(*static.key[:3], traced=False), arrays
-        _splits[id(run)] = found
-        for old in list(_splits)[:-_REMEMBERED]:
+        cached = plan, Static(*static.key[:3], traced=False), arrays
+        _splits[id(plan)] = cached
+        for old in list(_splits)[:-_CACHED]:
             _splits.pop(old, None)
-    return found[1:]
+    return cached[1:]
 
 
-# `jax.jit` on the bare arrays of a run: calling `eqx.filter_jit` takes as long as many a run.
+# `jax.jit` on the bare arrays of a plan: calling `eqx.filter_jit` takes as long as many runs.
 @functools.partial(cached_jit, static=(0,))
-def _compiled_start(static: Static, arrays, state, memory, status, t0, dt):
-    run = static.run(arrays)
-    carry = start(run, state, memory, status, t0, dt)
+def _compiled_start(static: Static, arrays, state, memory, status, t0):
+    plan = static.plan(arrays)
+    carry = plan.begin(state, t0, memory, status)
     if static.traced:
         carry = depending_on(carry, (arrays, state, memory, status))
-    return carry, look(run.dynamics.system, state, t0, run.integrator.lets_go)
+    return carry, look(plan.dynamics.system, state, t0, plan.integrator.lets_go)
 
 
 @functools.partial(cached_jit, static=(0, 1))
-def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, dt, count):
-    def piece(run, carry, first, t0, dt, count):
+def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, count):
+    def chunk(plan, carry, first, t0, count):
         how = {"reverse": static.reverse, "explained": static.traced}
-        part, carry = blocks(run, carry, first, t0, dt, capacity, count, **how)
+        part, carry = plan.advance(carry, t0, capacity, first, count=count, **how)
         return dataclasses.replace(part, system=None), carry
 
-    run = static.run(arrays)
-    if static.reverse and run.adjoint == "checkpointed":
-        piece = eqx.filter_checkpoint(piece)  # what it began with is kept, and no more
-    return piece(run, carry, first, t0, dt, count)
+    plan = static.plan(arrays)
+    if static.reverse and plan.adjoint == "checkpointed":
+        chunk = eqx.filter_checkpoint(chunk)  # keeps the carry at its start and no more
+    return chunk(plan, carry, first, t0, count)
 
 
 @functools.partial(cached_jit, static=(0,))
-def _compiled_explanation(static: Static, arrays, dt, last, status):
-    return failed_controller(static.run(arrays).prepared(), dt, last, status)
+def _compiled_explanation(static: Static, arrays, last, status):
+    return failed_controller(static.plan(arrays).prepared(), last, status)
 
 
 @functools.partial(cached_jit, static=(0, 1))
-def _compiled_whole(static: Static, n_saves: int, arrays, state, memory, status, t0, dt):
-    """One phase from `state`; `status` is how the phases before it ended, a code and a time.
-    Returns the trajectory with its start, and the last state, memory and status."""
-    run = static.run(arrays)
-    if run.integrator.whole_runs:
-        part, *end = integrate_whole(run, state, status, t0, dt, n_saves)
+def _compiled_loop(static: Static, n_saves: int, arrays, state, memory, status, t0):
+    """One phase from `state`; `status`: code and failure time of earlier phases. Returns the
+    trajectory with its start, and the last state, memory and status."""
+    plan = static.plan(arrays)
+    if plan.integrator.whole_runs:
+        part, *end = integrate_whole(plan, state, plan.checked(status, t0), t0, n_saves)
     else:
-        carry = start(run, state, memory, status, t0, dt)
-        part, carry = blocks(run, carry, 0, t0, dt, n_saves)
+        part, carry = plan.advance(plan.begin(state, t0, memory, status), t0, n_saves)
         end = carry.state, carry.memory, carry.status
     return dataclasses.replace(part, system=None), *end

@@ -1,18 +1,32 @@
-"""One noun for a machine, its start, its inputs and a run."""
+"""The description of a run: machine, initial state, inputs, method and times."""
 
 import dataclasses
-import inspect
-from collections.abc import Callable
-from typing import Any
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import equinox as eqx
 import numpy as np
 
-from .._base.checks import require, require_instance, require_known, require_number, require_whole
+from .._base.checks import (
+    is_number,
+    require,
+    require_known,
+    require_number,
+    require_whole,
+)
 from .._base.fields import part_field
 from ..formulations import Formulation
-from ..integrators import BY_NAME, Integrator
+from ..integrators import Integrator
 from ..mechanics import State, System
+from ..mechanics.controller import takes_arguments
+from .adjoints import ADJOINTS
+from .defaults import as_integrator, default_state
+
+Adjoint = Literal["scan", "checkpointed", "forward"]
+#: the counter of steps is a 32-bit integer
+MOST_STEPS = 2**31
 
 
 class Recipe(eqx.Module):
@@ -28,31 +42,28 @@ def _wrapped(x):
     return Recipe(x) if callable(x) and not isinstance(x, eqx.Module) else x
 
 
-def _named(integrator) -> Any:
-    if isinstance(integrator, str):
-        require_known("integrator", integrator, BY_NAME)
-        return BY_NAME[integrator]()
-    if integrator is not None and type(integrator) is not object:
-        require_instance("integrator", integrator, Integrator)
-    return integrator
+def _integrator(x) -> Any:
+    """None and placeholders of JAX stay."""
+    return x if x is None or type(x) is object else as_integrator(x)
 
 
 class Experiment(eqx.Module):
-    """What is simulated: `simulate(experiment)` runs it, `identify` and batches change its numbers.
+    """One run: `simulate(experiment)` carries it out, `identify` and batches change its parameters.
 
     **Arguments:**
 
-    - `system`: the machine. Its numbers, and those of start and controller, are what a `Parameter`
-      names.
-    - `state0`: the start, or a function from the machine to it (an elastic machine starts from a
-      stretch that depends on its stiffness); the machine's default state if not given. A module
-      that can be called has numbers of its own, which a `Parameter` names: `"state0.tilt"`.
+    - `system`: the machine. A `Parameter` names parameters of it, of the initial state and of the
+      controller.
+    - `state0`: the initial state, or a function from the machine to it (an elastic machine starts
+      from a stretch that depends on its stiffness); the machine's default state if not given. A
+      callable module may have parameters, which a `Parameter` names: `"state0.tilt"`.
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
-    - `duration`, `dt`, `t0` [s], `save_every`, `integrator`, `formulation`: as in `simulate`.
-    - `switches`: what becomes of the machine and when, `((time, "pick"), ...)` [s]: the name of a
-      method of the machine, or a function `(machine, state) -> machine`. The methods are those of
-      the machine with the numbers it has then, so that a fitted payload is the one that is picked.
-      Switches after the end are left out.
+    - `duration`, `dt`, `t0` [s], `save_every`, `integrator`, `formulation`, `accuracy`, `adjoint`:
+      as in `simulate`.
+    - `switches`: changes of the machine with their times, `((time, "pick"), ...)` [s]: the name of
+      a method of the machine, or a function `(machine, state) -> machine`, or `-> (machine,
+      state)`. Methods are called on the machine with its current parameters, so that a fitted
+      payload is the one that is picked. Switches after the end are left out.
 
     **Example:**
 
@@ -72,29 +83,62 @@ class Experiment(eqx.Module):
     control: Any = eqx.field(converter=_wrapped, default=None)
     duration: float | None = eqx.field(static=True, default=None)
     dt: float | None = eqx.field(static=True, default=None)
-    integrator: Integrator | None = eqx.field(converter=_named, default=None)
+    integrator: Integrator | None = eqx.field(converter=_integrator, default=None)
     formulation: Formulation | None = part_field(default=None)
     t0: float = eqx.field(static=True, default=0.0)
     save_every: int = eqx.field(static=True, default=1)
     switches: tuple[tuple[float, Any], ...] = eqx.field(static=True, default=())
+    accuracy: Any = None
+    adjoint: Adjoint = eqx.field(static=True, default="scan")
 
     def __check_init__(self):
         require_number("t0", self.t0, positive=False)
-        for name in ("duration", "dt"):
-            if getattr(self, name) is not None:
-                require_number(name, getattr(self, name))
+        if self.duration is not None:
+            finite = is_number(self.duration) and 0 < self.duration < math.inf
+            require(finite, "duration", self.duration, "a finite time > 0 s")
+        if self.dt is not None:
+            finite = is_number(self.dt) and 0 < self.dt < math.inf
+            require(finite, "dt", self.dt, "a finite step > 0 s, known outside of jit")
         require_whole("save_every", self.save_every, 1)
+        require_known("adjoint", self.adjoint, ADJOINTS)
         pairs = isinstance(self.switches, tuple)
         pairs = pairs and all(isinstance(x, tuple) and len(x) == 2 for x in self.switches)
         require(pairs, "switches", self.switches, 'a tuple of (time [s], "pick")')
         before = self.t0
-        for time, what in self.switches:
+        for time, change in self.switches:
             later = isinstance(time, (int, float)) and np.isfinite(time) and time > before
             require(later, "switches", time, f"times that increase from t0 = {self.t0:g} s")
-            known = callable(what) or callable(getattr(self.system, str(what), None))
+            known = callable(change) or callable(getattr(self.system, str(change), None))
             expected = f"a function (machine, state), or a method of {type(self.system).__name__}"
-            require(known, "switches", repr(what), expected)
+            require(known, "switches", repr(change), expected)
             before = time
+
+    @staticmethod
+    def of(system: Any, **settings) -> "Experiment":
+        """The experiment of a machine, of phases as `simulate` takes them, or of an experiment;
+        `settings`: other fields, where None means the default or, for an experiment, no change."""
+        settings = {name: x for name, x in settings.items() if x is not None}
+        if isinstance(system, Experiment):
+            return system.replace(**settings) if settings else system
+        if isinstance(system, System):
+            return Experiment(system, **settings)
+        return Experiment._of_phases(system, **settings)
+
+    @staticmethod
+    def _of_phases(phases, t0: float = 0.0, duration=None, **settings) -> "Experiment":
+        expected = "a System or a list of (System or function of State, end time)"
+        require(isinstance(phases, (list, tuple)), "system", phases, expected)
+        require(duration is None, "duration", duration, "None when phases give the times")
+        phases = list(phases)
+        require(bool(phases) and all(map(_is_phase, phases)), "system", phases, expected)
+        machines, ends = zip(*phases, strict=True)
+        require(isinstance(machines[0], System), "system", machines[0], "a System as first phase")
+        require_number("t0", t0, positive=False)
+        increasing = all(a < b for a, b in itertools.pairwise([t0, *ends]))
+        require(increasing, "system", [t0, *ends], "phase times that increase")
+        switches = tuple(zip(map(float, ends), map(_Phase, machines[1:]), strict=False))
+        times = {"t0": t0, "duration": ends[-1] - t0, "switches": switches}
+        return Experiment(machines[0], **times, **settings)
 
     def replace(self, **changes) -> "Experiment":
         """The same with other settings."""
@@ -104,53 +148,84 @@ class Experiment(eqx.Module):
 
     @property
     def start(self) -> State:
-        """The state the run begins with."""
-        if self.state0 is None:
-            return self.system.default_state()
-        if callable(self.state0):
-            return self.state0(self.system)  # pyright: ignore[reportReturnType]
-        return self.state0
+        """The initial state."""
+        state: Any = self.state0
+        if state is None:
+            return default_state(self.system)
+        if callable(state):
+            return state(self.system)  # pyright: ignore[reportReturnType]
+        require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
+        return state
 
     @property
     def inputs(self) -> Any:
-        """The inputs as `simulate` takes them."""
-        control = self.control
-        if isinstance(control, Recipe):
-            if len(inspect.signature(control.function).parameters) == 1:
-                return control(self.system)
-            return control.function
-        return control
+        """The control, made from the machine where `control` is a function of one argument."""
+        if not isinstance(self.control, Recipe):
+            return self.control
+        function = self.control.function
+        from_machine = not takes_arguments(function, 2) and takes_arguments(function, 1)
+        return function(self.system) if from_machine else function
 
     @property
-    def phases(self) -> list[tuple[Any, float]]:
-        """The machine, then what each switch makes of it, with the ends [s] of these phases."""
-        require(self.duration is not None, "duration", self.duration, "the simulated time [s]")
-        stop = self.t0 + self.duration  # pyright: ignore[reportOperatorIssue]
-        inside = [(time, what) for time, what in self.switches if time < stop]
+    def time_step(self) -> float:
+        """`dt`, or the machine's default [s]."""
+        return self.system.default_dt if self.dt is None else self.dt
+
+    @property
+    def steps(self) -> int:
+        """Number of time steps."""
+        return round((self.end - self.t0) / self.time_step)
+
+    @property
+    def end(self) -> float:
+        """Final time [s]."""
+        expected = "the simulated time in seconds"
+        require(self.duration is not None, "duration", self.duration, expected)
+        return self.t0 + self.duration  # pyright: ignore[reportOperatorIssue]
+
+    @property
+    def phases(self) -> list[tuple[Callable[[State], Any], float, int]]:
+        """Of each phase: a function from the state at its start to its machine, or to its machine
+        and state; its end [s]; and its number of stored instants after the first."""
+        stop = self.end
+        inside = [(time, change) for time, change in self.switches if time < stop]
         ends = [*(time for time, _ in inside), stop]
-        return list(zip([self.system, *(self._turn(w) for _, w in inside)], ends, strict=True))
+        spans = itertools.pairwise([self.t0, *ends])
+        counts = [stored_count(*span, self.time_step, self.save_every) for span in spans]
+        machines = [lambda state: self.system, *(self._change(change) for _, change in inside)]
+        return list(zip(machines, ends, counts, strict=True))
 
-    def _turn(self, what: Any) -> Callable[[State], System]:
-        if callable(what):
-            turn: Any = what
-            return lambda state: turn(self.system, state)
-        return getattr(self.system, what)
+    def _change(self, change: Any) -> Callable[[State], Any]:
+        if callable(change):
+            return lambda state: change(self.system, state)
+        return getattr(self.system, change)
 
-    def arguments(self, *, partial: bool = False) -> dict[str, Any]:
-        """The arguments of `simulate`; with `partial`, also where the duration is still missing and
-        nothing is switched."""
-        if partial and not self.switches:
-            run: dict[str, Any] = {"system": self.system, "duration": self.duration}
-        else:
-            run = {"system": self.phases}
-        if isinstance(run["system"], list) and len(run["system"]) == 1:
-            run = {"system": self.system, "duration": self.duration}
-        return run | {
-            "state0": self.start,
-            "control": self.inputs,
-            "dt": self.dt,
-            "t0": self.t0,
-            "save_every": self.save_every,
-            "integrator": self.integrator,
-            "formulation": self.formulation,
-        }
+
+def stored_count(start: float, end: float, dt: float, save_every: int) -> int:
+    """Number of stored instants after the first from `start` to `end` [s]."""
+    steps = (end - start) / dt
+    span = f"{end - start:.12g} s at dt = {dt:.12g} s ({steps:.12g} steps)"
+    few = f"fewer than {MOST_STEPS:.2g} steps (if t0 is a Unix timestamp, subtract it)"
+    require(steps < MOST_STEPS, "duration", span, few)
+    # an absolute limit, widened by the round-off of the times and of their quotient
+    rounding = 4 * np.finfo(float).eps * ((abs(start) + abs(end)) / dt + steps)
+    whole = abs(steps - round(steps)) < 1e-4 + rounding and round(steps) >= 1
+    require(whole, "duration", span, "a whole number of steps")
+    divides = round(steps) % save_every == 0
+    require(divides, "save_every", save_every, f"a divisor of the {round(steps)} steps")
+    return round(steps) // save_every
+
+
+class _Phase:
+    """A phase of `simulate` as a switch: a machine, or a function of the state."""
+
+    def __init__(self, phase):
+        self.phase = phase
+
+    def __call__(self, machine: System, state: State):
+        return self.phase if isinstance(self.phase, System) else self.phase(state)
+
+
+def _is_phase(x) -> bool:
+    pair = isinstance(x, Sequence) and len(x) == 2 and is_number(x[1]) and math.isfinite(x[1])
+    return pair and (isinstance(x[0], System) or callable(x[0]))

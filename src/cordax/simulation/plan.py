@@ -1,155 +1,249 @@
-"""From what a user gives to a run that can be compiled. It follows from the machine and the
-settings, not from the state, and is remembered for the calls that come next: making and checking
-modules takes longer than many a run."""
+"""The plan of a run: one phase with all defaults resolved, ready to be compiled.
 
-import functools
-import math
+`Plan.of(experiment)` is cached: constructing and checking modules takes longer than many runs."""
+
+import dataclasses
 import warnings
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
-from .._base.checks import known_values, require, require_finite, require_known, require_shape
+from .._base.checks import require, require_finite, require_shape
+from .._base.precision import warn_if_single
+from .._base.results import GOOD, Code
 from .._base.revalidate import recheck
 from .._jax.identity import is_constant, is_known, token_of
-from ..formulations import BY_NAME as FORMULATIONS
-from ..formulations import Dynamics, Formulation
-from ..integrators import BY_NAME, Adaptive, Integrator
+from .._jax.tracing import is_traced
+from ..formulations import Dynamics
+from ..integrators import Adaptive, Integrator
 from ..mechanics import Controller, State, System, as_controller
-from .time_loop import Run
+from ..mechanics.shape_checks import check_shapes
+from .defaults import (
+    as_integrator,
+    double_precision,
+    formulation_for,
+    steps_held,
+    time_step_warnings,
+)
+from .experiment import Experiment
+from .time_loop import Carry, advance, begin, no_failure
+from .trajectory import Trajectory
 
-#: how many machines and settings are remembered
-_REMEMBERED = 8
+#: number of plans in the cache
+_CACHED = 8
 
 
-class Prepared(NamedTuple):
-    """A `run`, the sizes of its states, the memory its controller starts with where that has no
-    numbers (else None), what to warn of, whether its numbers are allowed (`recheck`), and the
-    objects it was made of."""
+class Plan(eqx.Module):
+    """Everything that does not change along one phase of a run.
 
-    run: Run
+    `begin` and `advance` are the traced time loop that `simulate`, `simulate_batch`, `Environment`
+    and multiple shooting share; `executor` compiles them."""
+
+    dynamics: Dynamics
+    integrator: Integrator
+    controller: Controller
+    #: time step [s]
+    dt: Any
+    adjoint: str = eqx.field(static=True)
+    #: steps between two stored instants: compiled in, or data where it is an array
+    save_every: int | jax.Array
+    #: steps between two calls of a sampled controller; 0: not sampled
+    hold: int = eqx.field(static=True)
+    #: whether all parameters are in their ranges, where a transformation hides their values
+    valid: Any = True
+    #: whether derivatives may be requested
+    traced: bool = eqx.field(static=True, default=True)
+    #: whether it is a member of a batch that is not differentiated
+    lanes: bool = eqx.field(static=True, default=False)
+
+    @staticmethod
+    def of(
+        experiment: Experiment,
+        state: State | None = None,
+        *,
+        machine: System | None = None,
+        memory=None,
+    ) -> "Plan":
+        """The plan of an experiment's phase; warns if the time step is too large.
+
+        **Arguments:**
+
+        - `state`: the state at its start; the experiment's initial state if not given.
+        - `machine`: of that phase; the experiment's if not given.
+        - `memory`: of the controller at its start; its `init` if not given."""
+        machine = experiment.system if machine is None else machine
+        state = experiment.start if state is None else state
+        require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
+        prepared = _prepared(experiment, machine, state, memory)
+        for warning in prepared.warnings:
+            warnings.warn(warning, stacklevel=3)
+        warn_if_single(state.q.dtype, type(machine).__name__)
+        return prepared.plan
+
+    def begin(self, state: State, t0, memory=None, status=None) -> Carry:
+        """The time loop before its first step, at `t0` [s]. `memory`: of the controller, its `init`
+        if not given; `status`: code and failure time of earlier phases."""
+        memory = self.controller.init(state) if memory is None else memory
+        status = no_failure(state) if status is None else status
+        return begin(self, state, memory, self.checked(status, t0), t0)
+
+    def advance(self, carry: Carry, t0, n_saves: int, first=0, **how) -> tuple[Trajectory, Carry]:
+        """`n_saves` times `save_every` steps from the instant `t0 + first * save_every * dt` [s].
+        Returns the stored instants, including the one at the start, and the carry after the last
+        step. `how`: see `time_loop.advance`."""
+        return advance(self, carry, first, t0, n_saves, **how)
+
+    def checked(self, status, time):
+        """The status at `time` [s] of a phase whose parameters are known to be in their ranges
+        under a transformation only: it fails before its first step if they are not."""
+        if self.valid is True:
+            return status
+        code, failure = status
+        invalid = ~self.valid & (code == GOOD)
+        code = jnp.where(invalid, jnp.int32(Code.INVALID_NUMBERS), code)
+        return code, jnp.where(invalid, jnp.asarray(time, failure.dtype), failure)
+
+    def prepared(self) -> "Plan":
+        """The same with what is constant along the run computed once, also where the controller
+        holds the machine."""
+        system = self.dynamics.system
+        ready = system.prepare()
+        inside = lambda x: ready if _same(x, system) else x
+        is_machine = lambda x: isinstance(x, System)
+        controller = jax.tree.map(inside, self.controller, is_leaf=is_machine).prepare()
+        both = ready, controller
+        return eqx.tree_at(lambda plan: (plan.dynamics.system, plan.controller), self, both)
+
+    def reversible(self) -> "Plan":
+        """The same for numbers that some transformation hides."""
+        if self.adjoint == "forward":
+            return self
+        return dataclasses.replace(self, integrator=self.integrator.reversible())
+
+    @property
+    def stores_all(self) -> bool:
+        """Whether every step is stored, which is known when the run is compiled."""
+        return isinstance(self.save_every, int) and self.save_every == 1
+
+    def with_stride_as_data(self) -> "Plan":
+        """The same, compiled for all `save_every` above 1: for runs without reverse mode."""
+        every = self.save_every if self.stores_all else np.asarray(self.save_every)
+        return dataclasses.replace(self, save_every=every)
+
+    @property
+    def controller_explains(self) -> bool:
+        """Whether a step may have no solution because the controller has none."""
+        return self.hold == 0 and self.controller.may_fail
+
+    def control(self, t, state, memory):
+        """Inputs, memory and code of the controller, which is asked what it returns while tracing,
+        where it costs nothing."""
+        returned = self.controller(t, state, memory)
+        name, wanted = type(self.controller).__name__, 3 if self.controller.may_fail else 2
+        fits = isinstance(returned, tuple) and len(returned) == wanted
+        form = "(u, memory, code)" if wanted == 3 else "(u, memory), or may_fail = True"
+        require(fits, "control", f"{name} returning {returned}", f"{name} to return {form}")
+        u, memory, *code = returned
+        n, array = self.dynamics.system.n_u, hasattr(u, "shape") and u.dtype.kind in "fiu"
+        require(array, "control", f"{name} returning {u}", f"an array of {n} real numbers")
+        require_shape("control", u, (n,))
+        return u, memory, jnp.asarray(code[0] if code else GOOD, jnp.int32)
+
+    def check(self, state, t) -> None:
+        """Whether the machine's functions return what they should."""
+        system = self.dynamics.system
+        numbers = lambda n: jax.ShapeDtypeStruct((n,), state.q.dtype)
+        check_shapes(system, t, state, numbers(system.n_u), numbers(system.n_constraints))
+
+
+def _same(a, b) -> bool:
+    """Whether two trees hold the same objects."""
+    if not isinstance(a, type(b)) or jax.tree.structure(a) != jax.tree.structure(b):
+        return False
+    both = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(x is y for x, y in both)
+
+
+class _Prepared(NamedTuple):
+    """A plan, the sizes of its states, its warnings, and the objects whose `id` is in its key."""
+
+    plan: Plan
     n_q: int
     n_v: int
-    memory: Any
     warnings: list[str]
-    fit: Any
     made_of: tuple
 
 
-_prepared: dict[tuple, Prepared] = {}
-_states: dict[tuple, tuple[State, System]] = {}
+_plans: dict[tuple, _Prepared] = {}
 
 
-def default_state(machine: System) -> State:
-    """`machine.default_state()`, computed once per machine."""
-    key = id(machine), _precision(), token_of(machine)
-    found = _states.get(key)
-    if found is None:
-        found = machine.default_state(), machine
-        if is_constant(machine):
-            _remember(_states, key, found, found)
-    return found[0]
+def _prepared(experiment: Experiment, machine: System, state: State, memory) -> _Prepared:
+    integrator = experiment.integrator
+    control, accuracy = experiment.inputs, experiment.accuracy
+    by_value = isinstance(control, np.ndarray)
+    control = np.array(control) if by_value else control  # its owner may change it
+    parts = machine, integrator, experiment.formulation, control
+    settings = experiment.adjoint, experiment.save_every, experiment.time_step
+    traced = is_traced((state.q, state.v))
+    inputs = (control.dtype, control.shape, control.tobytes()) if by_value else id(control)
+    token = token_of(*parts)
+    key = *map(id, parts[:3]), inputs, accuracy, *settings, traced, double_precision(), token
+    cacheable = is_known(token) and (accuracy is None or isinstance(accuracy, (int, float)))
+    cached = _plans.get(key) if cacheable else None
+    if cached is None:
+        cached = _prepare(*parts, state, memory, accuracy, *settings, traced)
+        if cacheable and is_constant(*parts) and not is_traced(cached.plan):
+            _plans[key] = cached
+            for old in list(_plans)[:-_CACHED]:
+                _plans.pop(old, None)
+    else:
+        _check_precision(machine, (state.q, state.v))
+        _check_state(state, cached.n_q, cached.n_v)
+    return cached
 
 
-def prepare(
+def _prepare(
     machine: System,
-    state: State,
-    integrator: Integrator | str | None,
-    formulation: Formulation | None,
+    integrator: Integrator | None,
+    formulation,
     control,
-    *,
+    state: State,
+    memory,
     accuracy,
     adjoint: str,
     save_every: int,
     dt: float,
-    memory=None,
-) -> tuple[Run, Any, Any]:
-    """The run of a machine from `state`; the memory of its controller, as it starts unless
-    `memory` is given; and whether the numbers are allowed, which a transformation may hide."""
-    traced = isinstance(state.q, Tracer) or isinstance(state.v, Tracer)
-    numbers = isinstance(control, np.ndarray)
-    control = np.array(control) if numbers else control  # which its owner may change
-    given = machine, integrator, formulation, control
-    settings = accuracy, adjoint, save_every, dt, traced, _precision()
-    lasting = accuracy is None or isinstance(accuracy, (int, float))
-    inputs = (control.dtype, control.shape, control.tobytes()) if numbers else id(control)
-    token = token_of(*given)
-    key = (*map(id, given[:3]), inputs, *settings, token) if lasting else None
-    found = None if key is None else _prepared.get(key)
-    if found is None:
-        found = _make(*given, state, memory, *settings[:-1])
-        if key is not None and is_known(token) and is_constant(*given):
-            _remember(_prepared, key, found, (found.run, found.fit))
-    else:
-        _check_precision(machine, (state.q, state.v))
-        _check_state(state, found.n_q, found.n_v)
-    for warning in found.warnings:
-        warnings.warn(warning, stacklevel=3)
-    if memory is None:
-        memory = found.run.controller.init(state) if found.memory is None else found.memory
-    return found.run, memory, found.fit
-
-
-def _make(
-    machine,
-    integrator,
-    formulation,
-    control,
-    state,
-    memory,
-    accuracy,
-    adjoint,
-    save_every,
-    dt,
-    traced,
-) -> Prepared:
+    traced: bool,
+) -> _Prepared:
+    parts = machine, integrator, formulation, control
     _check_precision(machine, (machine, state))
     n_q, n_v = machine.n_q, machine.n_v
     _check_state(state, n_q, n_v)
-    method = _resolve_integrator(integrator, machine)
+    integrator = as_integrator(machine.default_integrator) if integrator is None else integrator
     if accuracy is not None:
         traced = traced or is_traced((machine, control))
-        method = Adaptive(method, accuracy, reverse=traced and adjoint != "forward")
-    way = _default_formulation(machine, method) if formulation is None else formulation
-    dynamics = Dynamics(machine, way)
-    way.check(machine)
-    method.check(dynamics)
-    required = machine.required_control
-    if required is not None:
-        require(control is not None, "control", None, required)
+        integrator = Adaptive(integrator, accuracy, reverse=traced and adjoint != "forward")
+    formulation = formulation_for(machine, integrator) if formulation is None else formulation
+    dynamics = Dynamics(machine, formulation)
+    formulation.check(machine)
+    integrator.check(dynamics)
+    if machine.required_control is not None:
+        require(control is not None, "control", None, machine.required_control)
     controller = as_controller(control, machine, state.q.dtype)
     controller = controller if accuracy is None else controller.unsampled()
-    memory = controller.init(state) if memory is None else memory
-    fit = recheck(dynamics, method, controller)
-    run = Run(dynamics, method, controller, adjoint, save_every, _hold(controller, memory, dt))
-    numbers = len(jax.tree.leaves(memory)) > 0
-    warned = _too_fast(machine, method, dt)
-    given = machine, integrator, formulation, control
-    return Prepared(run, n_q, n_v, None if numbers else memory, warned, fit, given)
-
-
-def is_traced(tree) -> bool:
-    """Whether a JAX transformation hides numbers of `tree`."""
-    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
-
-
-def _remember(where: dict, key: tuple, value, numbers) -> None:
-    """Unless some of its `numbers` belong to a transformation, which will have ended."""
-    if not is_traced(numbers):
-        where[key] = value
-        for old in list(where)[:-_REMEMBERED]:
-            where.pop(old, None)
-
-
-def _precision() -> bool:
-    return bool(jax.config.jax_enable_x64)  # pyright: ignore
+    hold = steps_held(controller, controller.init(state) if memory is None else memory, dt)
+    valid = recheck(dynamics, integrator, controller)
+    step = np.asarray(dt, state.q.dtype)
+    plan = Plan(dynamics, integrator, controller, step, adjoint, save_every, hold, valid)
+    return _Prepared(plan, n_q, n_v, time_step_warnings(machine, integrator, dt), parts)
 
 
 def _check_precision(machine: System, tree) -> None:
     """One precision for the numbers of a machine, its state and what is computed from them."""
-    wanted = "float64" if _precision() else "float32"
+    wanted = "float64" if double_precision() else "float32"
     floats = (x.dtype for x in jax.tree.leaves(tree) if isinstance(x, jax.Array))
     other = next((dtype for dtype in floats if dtype.kind == "f" and dtype.name != wanted), None)
     require(
@@ -166,86 +260,3 @@ def _check_state(state: State, n_q: int, n_v: int) -> None:
     require_shape("state0.v", state.v, (n_v,))
     require_finite("state0.q", state.q)
     require_finite("state0.v", state.v)
-
-
-def _resolve_integrator(integrator, system: System) -> Integrator:
-    name = system.default_integrator if integrator is None else integrator
-    if isinstance(name, str):
-        require_known("integrator", name, BY_NAME)
-        return BY_NAME[name]()
-    require(
-        isinstance(name, Integrator),
-        "integrator",
-        name,
-        "an Integrator or one of " + ", ".join(BY_NAME),
-    )
-    return name
-
-
-def _default_formulation(machine: System, integrator: Integrator) -> Formulation:
-    needed = integrator.solves_constraints == "needed"
-    if machine.n_constraints == 0:
-        name, numbers = "minimal", {}
-    elif machine.default_formulation is None or needed:
-        name, numbers = "index_3" if needed else "baumgarte", {}
-    elif isinstance(machine.default_formulation, str):
-        name, numbers = machine.default_formulation, {}
-    else:
-        name, numbers = machine.default_formulation
-    require_known("default_formulation", name, FORMULATIONS)
-    return _formulation(name, tuple(numbers.items()), _precision())
-
-
-@functools.cache
-def _formulation(name: str, numbers: tuple, x64: bool) -> Formulation:
-    """Made once per precision. Not within a trace, even if the first call comes from one: its
-    numbers would belong to that trace."""
-    with jax.ensure_compile_time_eval():
-        return FORMULATIONS[name](**dict(numbers))
-
-
-#: omega dt above which no step of any method resolves a vibration
-UNRESOLVED = 2.0
-
-
-def _too_fast(machine: System, integrator: Integrator, dt) -> list[str]:
-    """What to warn of: vibrations that are too fast for the step."""
-    fed = integrator.feeds_undamped and machine.separable
-    frequency = machine.fastest_frequency() if integrator.explicit or fed else None
-    if frequency is None:
-        return []
-    method, name = type(integrator).__name__, type(machine).__name__
-    found = []
-    if fed and frequency * dt > UNRESOLVED:
-        found.append(
-            f"{method} feeds energy into undamped vibrations that the step does "
-            f"not resolve, and this {name} has some: the fastest take "
-            f"{2.0 * math.pi / frequency:.3g} s, dt = {dt:g} s. Use GeneralisedAlpha"
-        )
-    limit = integrator.oscillator_limit
-    if frequency * dt > limit > 0:
-        found.append(
-            f"dt = {dt:g} s is above the largest stable step of {method} for "
-            f"this {name}, about {limit / frequency:.3g} s; take a smaller dt or "
-            "an A-stable integrator such as ImplicitMidpoint or GeneralisedAlpha"
-        )
-    return found
-
-
-def _hold(controller: Controller, memory, dt) -> int:
-    """How many steps a controller's output is held; 0 if it is evaluated in every stage."""
-    has_memory = len(jax.tree.leaves(memory)) > 0
-    if controller.period is None:
-        return 1 if has_memory else 0
-    period = known_values(controller.period)
-    require(
-        period is not None, "control.period", controller.period, "a number known outside of jit"
-    )
-    steps = float(period) / dt  # pyright: ignore
-    require(
-        abs(steps - round(steps)) < 1e-6 and round(steps) >= 1,
-        "control.period",
-        controller.period,
-        f"a whole number of steps of dt = {dt:g} s",
-    )
-    return round(steps)

@@ -7,10 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from .._base.results import GOOD, RESULTS, Code, result_of
-from .._jax.tracing import depending_on
+from .._jax.tracing import depending_on, is_traced
 from ..formulations import Dynamics
 from ..mechanics.constraints import rank_margin
 from .adjoints import each
@@ -23,14 +22,14 @@ REDUNDANT = 1e-11
 
 
 def stored_trajectory(
-    run, system, t, states, u, multipliers, records, alarms, status, count=None, reverse=False
+    plan, system, t, states, u, multipliers, records, alarms, status, count=None, reverse=False
 ):
     """Outputs, warnings and constraint errors of the stored states; `system` as the user gave it,
     `multipliers` or None where they are still to be computed, `alarms` the first times seen by the
     time loop. Returns the trajectory, its last state and its
     status, a code and a time: rows after a failure repeat the last good one. Only the first
     `count` rows have a meaning, if it is given."""
-    dynamics, integrator = run.dynamics, run.integrator
+    dynamics, integrator = plan.dynamics, plan.integrator
     machine = dynamics.system
     constrained = machine.n_constraints > 0
     code, failure = status
@@ -133,7 +132,7 @@ def _output(parts: list[Trajectory], part: Trajectory, name: str):
 def _as_wide(arrays: list, fill: float) -> list:
     """All with the widest last axes, filled up."""
     shape = np.max([x.shape[1:] for x in arrays], axis=0, initial=0).astype(int)
-    numpy = np if _known(arrays) else jnp
+    numpy = jnp if is_traced(arrays) else np
     pad = lambda x: [(0, 0), *((0, int(n) - m) for n, m in zip(shape, x.shape[1:], strict=True))]
     fits = lambda x: tuple(shape) == x.shape[1:]
     return [x if fits(x) else numpy.pad(x, pad(x), constant_values=fill) for x in arrays]
@@ -142,14 +141,10 @@ def _as_wide(arrays: list, fill: float) -> list:
 def _end_to_end(arrays: list):
     """The instant two arrays share is taken from the later one. By NumPy where numbers are known:
     JAX would compile for every shape."""
-    if not _known(arrays):
+    if is_traced(arrays):
         return jnp.concatenate([x[:-1] for x in arrays[:-1]] + [arrays[-1]])
     arrays = [np.asarray(x) for x in arrays]
     return jax.device_put(np.concatenate([x[:-1] for x in arrays[:-1]] + [arrays[-1]]))
-
-
-def _known(arrays) -> bool:
-    return not any(isinstance(x, Tracer) for x in arrays)
 
 
 #: runs of one length after which taking its rows is compiled: that takes as long as some hundred
@@ -167,7 +162,7 @@ def pieces_together(
     last = parts[-1]
     which = lambda p: (p.t, p.q, p.v, p.u, p.multipliers, p.violation, p.outputs)
     rows, warned = [which(p) for p in parts], [p.warnings for p in parts]
-    compiled = not _known(jax.tree.leaves((rows, warned)))
+    compiled = is_traced((rows, warned))
     if not compiled:
         length = tuple(counts)
         _runs_of_length[length] += 1

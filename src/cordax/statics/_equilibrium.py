@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from .._base.checks import (
@@ -25,6 +24,7 @@ from .._base.precision import as_float_array
 from .._base.revalidate import recheck
 from .._jax.identity import filter_jit
 from .._jax.program_cache import kept_filter_jit
+from .._jax.tracing import is_traced
 from ..mechanics import State, System
 from ..mechanics.consistent_state import POSITION_TOLERANCE
 from ..mechanics.constraints import constraint_force
@@ -133,7 +133,7 @@ def equilibrium(
     require_whole("max_steps", max_steps, 1)
     for name, flag in (("stable", stable), ("full", full)):
         require(isinstance(flag, bool), name, flag, "True or False")
-    traced = any(isinstance(x, Tracer) for x in jax.tree.leaves((system, u, q, options)))
+    traced = is_traced((system, u, q, options))
     if load is not None:
         require(callable(load), "load", load, "a function from a number between 0 and 1")
         require(not traced, "load", "a call inside of jit or grad", "numbers, to follow the load")
