@@ -166,6 +166,62 @@ def test_predicted_limit_with_damping_is_the_observed_one(name):
     assert not energy(1.005) < 1e3
 
 
+class Linear(System):
+    """M a + D v + K q = 0."""
+
+    M: jax.Array = float_field()
+    K: jax.Array = float_field()
+    D: jax.Array = float_field()
+    coordinate_names = ("a", "b", "c", "d", "e", "f")
+
+    def mass_matrix(self, q):
+        return self.M
+
+    def force(self, t, q, v, u):
+        return -self.K @ q - self.D @ v
+
+
+REST = State(np.zeros(6), np.zeros(6))
+
+
+@pytest.mark.parametrize("name", ["explicit_euler", "symplectic_euler", "zhai"])
+def test_predicted_limits_of_random_damped_machines_are_those_at_which_runs_diverge(name):
+    """With damping that couples modes, from light to overdamped. Lightly damped modes grow too
+    slowly with explicit Euler to be seen in a run."""
+    rng = np.random.default_rng(7)
+    start = State(jnp.asarray(rng.normal(size=6)), jnp.zeros(6))
+    positive = lambda floor: (lambda R: R @ R.T + floor * np.eye(6))(rng.normal(size=(6, 6)))
+    for size in (300.0, 1000.0) if name == "explicit_euler" else (3.0, 10.0, 30.0, 1000.0):
+        machine = Linear(positive(1.0), 100.0 * positive(0.1), size * positive(0.01))
+        dt = step_limit(machine, REST, name).dt
+
+        def largest(factor, machine=machine, dt=dt):
+            steps = 8000
+            run = cordax.simulate(
+                machine, start, dt=factor * dt, duration=steps * factor * dt, save_every=steps,
+                integrator=name, throw=False,
+            )  # fmt: skip
+            return np.max(np.abs(run.q[-1]))
+
+        assert largest(0.99) < 10.0
+        assert not largest(1.01) < 10.0
+
+
+def test_limits_beside_uniform_and_growing_motion():
+    """Two masses that only touch each other: their distance has 200 N/m and 2 N s/m on 1 kg, of
+    which symplectic Euler's limit is h^2 200 + 4 h = 4. A coordinate that grows by itself changes
+    nothing."""
+    pair = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    M, K, D = np.eye(6), np.diag([0, 0, 1.0, 1, 1, 1]), 1e-2 * np.eye(6)
+    K[:2, :2], D[:2, :2] = 100.0 * pair, pair
+    expected = (np.sqrt(16 + 3200) - 4) / 400
+    free = step_limit(Linear(M, K, D), REST, "symplectic_euler")
+    assert free.dt == pytest.approx(expected, rel=1e-7) and not free.growing.size
+    K[2, 2] = -1.0
+    growing = step_limit(Linear(M, K, D), REST, "symplectic_euler")
+    assert growing.dt == pytest.approx(expected, rel=1e-7) and growing.growing.size == 1
+
+
 @pytest.mark.parametrize("name", [n for n in BY_NAME if n not in EXPLICIT])
 def test_implicit_methods_have_no_limit(name):
     assert step_limit(Oscillator(stiffness=25.0), integrator=name).dt == np.inf

@@ -4,6 +4,7 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._base.results import GOOD
@@ -117,4 +118,16 @@ class Integrator(eqx.Module):
 
     def growth(self, eigenvalue_dt: complex) -> float:
         """Modulus of the stability function at z = lambda dt of a mode; used by `step_limit`."""
-        raise NotImplementedError(f"{type(self).__name__} has no scalar stability function")
+        z = complex(eigenvalue_dt)
+        matrix = self.amplification(np.array([[-(abs(z) ** 2)]]), np.array([[2.0 * z.real]]))
+        if matrix is None:
+            raise NotImplementedError(f"{type(self).__name__} has no scalar stability function")
+        return float(np.max(np.abs(np.linalg.eigvals(matrix))))
+
+    def amplification(self, stiffness: np.ndarray, damping: np.ndarray) -> np.ndarray | None:
+        """Matrix of one step on q'' = stiffness q + damping q' with time in steps; used by
+        `step_limit`. Both have shape (..., n, n), the matrix (..., k, k).
+
+        For methods that advance positions and velocities by different formulas: damping couples
+        modes in these. None (default) for methods whose `growth` of each mode is exact."""
+        return None

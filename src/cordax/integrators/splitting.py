@@ -30,17 +30,13 @@ class _Splitting(Integrator):
                 v = v + kick * dt * dynamics.acceleration(t, q, v, u(t, q, v))
         return Step(State(q, v), carry)
 
-    def growth(self, eigenvalue_dt):
-        # One matrix per step on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair lambda,
-        # conj(lambda). A real eigenvalue counts twice, as of a critically damped mode: on the safe
-        # side for an overdamped one.
-        h = abs(eigenvalue_dt)
-        d = eigenvalue_dt.real / h if h else 0.0
-        A = np.eye(2)
+    def amplification(self, stiffness, damping):
+        n = stiffness.shape[-1]
+        q, v = np.split(np.eye(2 * n), 2)
         for drift, kick in zip(self.drifts, self.kicks, strict=True):
-            A = np.array([[1.0, drift * h], [0.0, 1.0]]) @ A
-            A = np.array([[1.0, 0.0], [-kick * h, 1.0 + kick * h * 2.0 * d]]) @ A
-        return float(np.max(np.abs(np.linalg.eigvals(A))))
+            q = q + drift * v
+            v = v + kick * (stiffness @ q + damping @ v)
+        return np.concatenate(np.broadcast_arrays(q, v), axis=-2)
 
 
 class SymplecticEuler(_Splitting):

@@ -107,6 +107,9 @@ class Unilateral(Integrator):
     def growth(self, eigenvalue_dt):
         return self.inner.growth(eigenvalue_dt)
 
+    def amplification(self, stiffness, damping):
+        return self.inner.amplification(stiffness, damping)
+
     # --- the step
     def init(self, dynamics, t, dt, state, u):
         never = jnp.full(self.capacity, jnp.inf, state.q.dtype)

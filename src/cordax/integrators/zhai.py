@@ -36,14 +36,8 @@ class Zhai(Integrator):
         new = State(dynamics.retract(q, dq), v + dt * (1.5 * a - 0.5 * before))
         return Step(new, a, GOOD, multipliers, inputs)
 
-    def growth(self, eigenvalue_dt):
-        # One step of (q, v, a_before) on q'' = 2 d q' - q, time in units of 1/|lambda|: the pair
-        # lambda, conj(lambda). A real eigenvalue counts twice, as of a critically damped mode: on
-        # the safe side for an overdamped one.
-        h = abs(eigenvalue_dt)
-        d = eigenvalue_dt.real / h if h else 0.0
-        a = np.array([-1.0, 2.0 * d, 0.0])
-        before = np.array([0.0, 0.0, 1.0])
-        q = np.array([1.0, h, 0.0]) + h * h * (a - 0.5 * before)
-        v = np.array([0.0, 1.0, 0.0]) + h * (1.5 * a - 0.5 * before)
-        return float(np.max(np.abs(np.linalg.eigvals(np.stack([q, v, a])))))
+    def amplification(self, stiffness, damping):
+        q, v, before = np.split(np.eye(3 * stiffness.shape[-1]), 3)
+        a = stiffness @ q + damping @ v
+        new = q + v + a - 0.5 * before, v + 1.5 * a - 0.5 * before, a
+        return np.concatenate(new, axis=-2)

@@ -58,6 +58,16 @@ def modes(
     print(cordax.modes(Pendulum(), hanging).frequency)  # 0.5 Hz for one metre
     ```
     """
+    M, K, D, N = reduced_equations(system, state, u, t=t, held=held)
+    values, shapes = spectrum(M, K, D)
+    return Modes(values, (N @ shapes).T)
+
+
+def reduced_equations(
+    system: System, state: State | None = None, u=None, *, t: float = 0.0, held: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """M, K and D of `M a = K x + D v` about a state, shape (d, d), and the basis N (n_v, d) of
+    motions that constraints allow: velocities are N v. Arguments as in `modes`."""
     require_instance("system", system, System)
     state = system.default_state() if state is None else state
     require_state("state", state, system)
@@ -68,11 +78,16 @@ def modes(
     matrices = _linear_equations(system, state, controller, as_float_array(t), held)
     M, K, D, J = (np.asarray(x) for x in matrices)
     N = _allowed_directions(J)
-    M, K, D = N.T @ M @ N, N.T @ K @ N, N.T @ D @ N
+    return N.T @ M @ N, N.T @ K @ N, N.T @ D @ N, N
+
+
+def spectrum(M, K, D) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of `M a = K x + D v`, shape (k,), fastest last, and the positions x of their
+    modes, shape (d, k)."""
     A, shape = _first_order(M, K, D)
     values, vectors = np.linalg.eig(A)
     order = np.lexsort((np.imag(values), np.abs(values)))
-    return Modes(values[order], (N @ shape @ vectors[:, order]).T)
+    return values[order], shape @ vectors[:, order]
 
 
 def _first_order(M, K, D) -> tuple[np.ndarray, np.ndarray]:
