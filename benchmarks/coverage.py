@@ -6,6 +6,7 @@ Recordings are simulated with fine steps, fits use coarser ones. Each case is on
     python benchmarks/coverage.py                       # 200 realisations of every case
     python benchmarks/coverage.py --draws 500 --cases free
     python benchmarks/coverage.py --cases free --methods linear profile bootstrap --draws 50
+    python benchmarks/coverage.py --outliers 0.05 --loss huber  # 5 % outliers
 """
 
 import argparse
@@ -17,6 +18,7 @@ import numpy as np
 
 import cordax
 from cordax import Experiment, Recording, State, identify
+from cordax.identification.loss import LossName
 from cordax.systems import Oscillator
 
 cordax.enable_x64()
@@ -63,6 +65,13 @@ def errors(key, share: float, draws: int, count: int):
     )
 
 
+def with_outliers(key, x, share: float):
+    """Errors of which a `share` has a further error of 10 standard deviations."""
+    which, size = jax.random.split(key)
+    is_outlier = jax.random.uniform(which, x.shape) < share
+    return x + jnp.where(is_outlier, 10.0 * jax.random.normal(size, x.shape), 0.0)
+
+
 def experiment(case, dt: float, **more):
     machine, x, control, *_ = case
     return Experiment(
@@ -70,7 +79,7 @@ def experiment(case, dt: float, **more):
     )
 
 
-def recorded(case, share: float, draws: int, seed: int):
+def recorded(case, share: float, draws: int, seed: int, outliers: float = 0.0):
     """Instants, and the values of each realisation by name."""
     *_, noise, interval, count, _, _, _ = case
     fine = 64
@@ -78,7 +87,9 @@ def recorded(case, share: float, draws: int, seed: int):
     run = cordax.simulate(truth)
     keys = jax.random.split(jax.random.key(seed), len(noise))
     values = {
-        name: run[name] + sigma * errors(key, share, draws, count)
+        name: run[name]
+        + sigma
+        * with_outliers(jax.random.fold_in(key, 1), errors(key, share, draws, count), outliers)
         for key, (name, sigma) in zip(keys, noise.items(), strict=True)
     }
     return np.asarray(run.t), values
@@ -90,14 +101,18 @@ def truths(case, names) -> np.ndarray:
     return np.array([known[n] if n in known else float(getattr(machine, n)) for n in names])
 
 
-def batch(case, share: float, draws: int, seed: int = 0):
+def batch(
+    case, share: float, draws: int, seed: int = 0, outliers: float = 0.0, loss: LossName = "linear"
+):
     """Fits of all realisations, as one batch."""
-    t, values = recorded(case, share, draws, seed)
+    t, values = recorded(case, share, draws, seed, outliers)
     guess = experiment(case, case[6])
 
     @jax.jit
     def every(values):
-        one = lambda values: identify(guess, Recording(t, values), case[8], noise=case[3])
+        one = lambda values: identify(
+            guess, Recording(t, values), case[8], noise=case[3], loss=loss
+        )
         return jax.vmap(one)(values)
 
     return every(values)
@@ -108,17 +123,19 @@ def covered(interval, truth) -> np.ndarray:
     return (low <= truth) & (truth <= high)
 
 
-def one_by_one(case, share: float, draws: int, methods, seed: int = 0):
+def one_by_one(
+    case, share: float, draws: int, methods, seed: int = 0, outliers=0.0, loss: LossName = "linear"
+):
     """Coverage by method, one fit after the other."""
     import warnings
 
-    t, values = recorded(case, share, draws, seed)
+    t, values = recorded(case, share, draws, seed, outliers)
     guess, hits = experiment(case, case[6]), {method: [] for method in methods}
     for i in range(draws):
         recording = Recording(t, {name: x[i] for name, x in values.items()})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fit = identify(guess, recording, case[8], noise=case[3])
+            fit = identify(guess, recording, case[8], noise=case[3], loss=loss)
         for method in methods:
             interval = fit.interval(method=method)
             hits[method].append(covered(interval, truths(case, fit.names)))
@@ -130,6 +147,8 @@ def main():
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--cases", nargs="*", default=list(CASES))
     parser.add_argument("--methods", nargs="*", default=["linear"])
+    parser.add_argument("--outliers", type=float, default=0.0)
+    parser.add_argument("--loss", default="linear")
     parser.add_argument("--json")
     given = parser.parse_args()
     table = {}
@@ -137,12 +156,22 @@ def main():
         case = CASES[name]
         for share in SHARES:
             if given.methods == ["linear"]:
-                fits = batch(case, share, given.draws)
+                fits = batch(case, share, given.draws, outliers=given.outliers, loss=given.loss)
                 found = {"linear": np.mean(covered(fits.interval(), truths(case, fits.names)), 0)}
                 bias = np.median(np.abs(fits.step_shift) / fits.independent_errors, axis=0)
                 more = f"  step moves by {np.max(bias):.2f} standard errors"
             else:
-                found, more = one_by_one(case, share, given.draws, given.methods), ""
+                found, more = (
+                    one_by_one(
+                        case,
+                        share,
+                        given.draws,
+                        given.methods,
+                        outliers=given.outliers,
+                        loss=given.loss,
+                    ),
+                    "",
+                )
             for method, shares in found.items():
                 table[f"{name} {share} {method}"] = [float(x) for x in shares]
                 listed = " ".join(f"{100 * x:5.1f}" for x in shares)

@@ -50,6 +50,7 @@ def fit(
     start: Annotated[str, option("NAME=VALUE,...", "from the machine file")] = "",
     observe: Annotated[str, option("NAME,...", "all recorded coordinates")] = "",
     noise: Annotated[str, option("NUMBER", "unknown, equal for all columns")] = "",
+    loss: Literal["linear", "soft_l1", "huber", "cauchy"] = "linear",
     inputs: Literal["cubic", "linear", "hold"] = "cubic",
     set: Changes = (),
     dt: Annotated[float | None, option("SECONDS", "see above")] = None,
@@ -98,6 +99,8 @@ def fit(
         observe: columns to compare, separated by commas.
         noise: standard deviation of the measurements: one number, or NAME=NUMBER separated by
             commas.
+        loss: loss function; all but `linear` (least squares) reduce the weight of outliers and
+            need --noise.
         inputs: interpolation of the recorded inputs between samples.
         set: change a key of the machine file; may be repeated. Example: tendon.kind=rigid.
         dt: time step.
@@ -143,6 +146,7 @@ def fit(
             compared,
             split_commas(parameters),
             noise=deviation,
+            loss=loss,
             starts=starts,
             horizons=horizons,
             segments=segments,

@@ -20,6 +20,7 @@ from ..simulation.experiment import Experiment
 from .fit import Fit
 from .initial_guess import approach, with_recorded_start
 from .least_squares import levenberg_marquardt
+from .loss import LossName, loss_of
 from .optax_search import FORWARD_LIMIT, first_order
 from .problem import Problem, Trial, noise_levels
 from .step_sensitivity import other_numerics, prediction_change, refined
@@ -34,6 +35,8 @@ def identify(
     parameters: Sequence[str | Parameter],
     *,
     noise: Any = None,
+    loss: LossName = "linear",
+    loss_scale: float | None = None,
     state0: Any = None,
     control: Any = None,
     dt: float | None = None,
@@ -67,6 +70,11 @@ def identify(
       quantities of different units and precision against each other; only ratios matter for the
       estimates and their covariance, unless there are priors. Residuals far above it are no success
       (see `Fit.reason`). None: all alike, and not known.
+    - `loss`: "linear" (least squares), or a robust loss, with which outliers count less: "soft_l1",
+      "huber" or "cauchy" (in order of robustness; "cauchy" can have several minima). `loss_scale`:
+      residuals beyond this many times the noise count less, by default 1.345 ("soft_l1", "huber")
+      or 2.385 ("cauchy"). Without `noise` it is required, in the units of the recorded values.
+      Intervals and tests of residuals take the loss into account. Priors are not robust.
     - `state0`: the initial state, or a function from the machine to it (an elastic machine starts
       from a stretch that depends on its stiffness); the machine's default state if not given. Then
       coordinates and velocities of it that are parameters begin at their first recorded values.
@@ -141,7 +149,9 @@ def identify(
         _with_start(e, parameters, r) for e, r in zip(experiments, recordings, strict=True)
     ]
     times = [_begin(system, e, t0) for e in experiments]
+    robust = loss_of(loss, loss_scale, noise is not None)
     problem = problem_of(experiments, recordings, parameters, noise=noise, times=times, lm=lm)
+    problem = dataclasses.replace(problem, loss=robust)
     options = {"max_steps": max_steps, "tolerance": tolerance, "progress": progress}
     y0 = approach(problem, starts, horizons, segments, seed, options)
     if horizons > 1:  # the program that has fitted parts fits the whole
@@ -257,10 +267,18 @@ def _step_shift(refined: Problem, problem: Problem, fit: Fit):
 
 def _fit(problem: Problem, search: Search) -> Fit:
     parameters, y = problem.parameters, search.y
-    cost = jnp.sum(search.residuals**2)
+    residuals, jacobian, cost = search.residuals, search.jacobian, jnp.sum(search.residuals**2)
     freedom = problem.count() - parameters.size
-    variance = cost / jnp.maximum(freedom, 1)
-    about = Uncertainty(search.jacobian, search.residuals, variance, problem)
+    if problem.loss is not None:
+        priors = len(parameters.surprise(y))
+        plain = problem.weighed(y, problem.differences(y, search.trajectories))
+        seen = jnp.concatenate([t.seen_rows for t in problem.trials] + [jnp.ones(priors, bool)])
+        plain = jnp.where(jnp.isfinite(plain), plain, 0.0)
+        residuals, jacobian, loss = problem.loss.linearised(plain, jacobian, seen, priors)
+        problem = dataclasses.replace(problem, loss=loss)
+        cost = cost * loss.gain**2
+    variance = jnp.sum(residuals**2) / jnp.maximum(freedom, 1)
+    about = Uncertainty(jacobian, residuals, variance, problem)
     far = problem.noise_given & (variance > MISFIT_LIMIT**2)
     slope = jax.jacfwd(parameters.values)(y)  # dp/dy: natural units
     return Fit(

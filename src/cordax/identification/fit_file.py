@@ -38,6 +38,7 @@ def write(path: str | Path, fit, numbers: tuple[str, ...]) -> Path:
             "grids": [put(trial.grid) for trial in fit.trials],
             "noise_given": fit.problem.noise_given,
             "adjoint": fit.problem.adjoint,
+            "loss": None if fit.problem.loss is None else put(fit.problem.loss),
             "trajectories": [_run_data(run, put) for run in fit.trajectories],
         }
     except NotDescribable as error:
@@ -79,6 +80,7 @@ def read(path: str | Path, experiments) -> dict[str, Any]:
         parts = zip(*(map(get, about[n]) for n in ("recordings", "grids", "noise")), strict=True)
         parts = list(parts)
         given = None if about["given"] is None else [get(x) for x in about["given"]]
+        loss = None if about.get("loss") is None else get(about["loss"])
         fitted = None if about["experiments"] is None else [get(x) for x in about["experiments"]]
     # every way in which bytes can fail to be such a file
     except Exception as error:
@@ -99,7 +101,7 @@ def read(path: str | Path, experiments) -> dict[str, Any]:
         "about": get(about["about"]),
         "trajectories": tuple(runs),
         "experiments": tuple(fitted),
-        "problem": Problem(trials, parameters, about["noise_given"], about["adjoint"]),
+        "problem": Problem(trials, parameters, about["noise_given"], about["adjoint"], loss=loss),
     }
 
 

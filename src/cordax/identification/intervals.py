@@ -124,10 +124,14 @@ def bootstrap(fit, draws: int, seed: int) -> Float[np.ndarray, "n p"]:
     autoregressive model of the residuals, whose innovations are resampled."""
     random = np.random.default_rng(seed)
     errors, used, drawn = fit.about.errors, 0, []
-    models = list(zip(np.asarray(errors.coefficients), np.asarray(errors.innovation), strict=True))
+    innovations = np.asarray(errors.innovation)
+    if fit.problem.loss is not None:  # outliers keep their size; the loss reduces their weight
+        innovations = np.full_like(innovations, np.nan)
+    models = list(zip(np.asarray(errors.coefficients), innovations, strict=True))
     for trial, differences in zip(fit.trials, fit.differences, strict=True):
         columns = len(trial.channels)
-        drawn.append(_drawn(trial, differences, models[used : used + columns], draws, random))
+        channels = models[used : used + columns]
+        drawn.append(_drawn(trial, differences, channels, draws, random))
         used += columns
     return np.asarray(_refits(fit.problem, fit.y, drawn))
 
@@ -151,7 +155,8 @@ def _drawn(trial: Trial, differences, models: list, draws: int, random):
 
 def _errors(r: np.ndarray, model: tuple[np.ndarray, float], draws: int, random) -> np.ndarray:
     """Errors of the autoregressive process with innovations resampled from those of the residuals
-    r, shape (draws, len(r)). `model`: coefficients and variance of innovations."""
+    r, shape (draws, len(r)). `model`: coefficients, and the variance to which innovations are
+    scaled, NaN to leave them as they are."""
     from scipy.signal import lfilter
 
     coefficients, innovation = model
@@ -159,7 +164,8 @@ def _errors(r: np.ndarray, model: tuple[np.ndarray, float], draws: int, random) 
     order = int(np.max(np.flatnonzero(filter_), initial=0))
     e = np.asarray(lfilter(filter_, 1.0, r))[min(order, n - 1) :]
     e = e - e.mean()
-    e = e * np.sqrt(innovation / max(np.mean(e**2), np.finfo(float).tiny))
+    if np.isfinite(innovation):
+        e = e * np.sqrt(innovation / max(np.mean(e**2), np.finfo(float).tiny))
     settle = n if order else 0  # samples before the first, to forget where the process began
     innovations = e[random.integers(0, e.size, (draws, settle + n))]
     return np.asarray(lfilter([1.0], filter_, innovations))[:, settle:]

@@ -7,7 +7,15 @@ from jax.lax import stop_gradient
 
 from .problem import Problem
 from .shooting import Shooting
-from .termination import CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, Search, report
+from .termination import (
+    CONVERGED,
+    MAX_STEPS,
+    NO_PROGRESS,
+    START_FAILED,
+    Search,
+    report,
+    with_failures,
+)
 
 
 class _Damping(optx.ClassicalTrustRegion):
@@ -71,4 +79,5 @@ def levenberg_marquardt(
     code = jnp.where(found.result == stopped.nonlinear_max_steps_reached, MAX_STEPS, code)
     # a start that fails is the only point with infinite residuals that is ever accepted
     code = jnp.where(jnp.isfinite(r[0]), code, START_FAILED)
+    code = with_failures(code, problem.failed(trajectories))
     return Search(found.value, code, jnp.asarray(found.stats["num_steps"]), r, J, trajectories)

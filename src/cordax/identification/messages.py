@@ -48,10 +48,13 @@ def outliers(fit) -> list[str]:
                     found.append(f"{name}{where} at {when} s{more} ({times})")
     if not found:
         return []
+    text = f"single samples lie far from the others, {'; '.join(found)} the spread of residuals. "
+    loss = fit.problem.loss
+    if loss is not None:
+        return [f"{text}The {loss.kind} loss reduces their weight"]
     return [
-        f"single samples lie far from the others, {'; '.join(found)} the spread of residuals. They "
-        "pull the estimates, and intervals do not know it: if they are errors of a sensor make "
-        "them NaN and fit again"
+        f"{text}They pull the estimates, and intervals do not include this: if they are errors of "
+        "a sensor make them NaN, or use a robust loss (loss='huber'), and fit again"
     ]
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import optax
 
 from .problem import Problem
-from .termination import CONVERGED, MAX_STEPS, RUN_FAILED, START_FAILED, Search
+from .termination import CONVERGED, MAX_STEPS, RUN_FAILED, Search, with_failures
 
 #: up to so many numbers the gradient is J^T r from forward mode; above, reverse mode is cheaper
 FORWARD_LIMIT = 8
@@ -33,12 +33,12 @@ def first_order(
 
     def iterate(state):
         y, memory, best, least, before, scale, _, i = state
-        cost, slope = gradient(problem, y)
+        cost, slope, failed = gradient(problem, y)
         scale = jnp.where(i == 0, jnp.where(cost > 0, cost, 1.0), scale)
         cost, slope = cost / scale, slope / scale
         if progress:
             jax.debug.print("iteration {i}: cost {cost:.6g} of that at the start", i=i, cost=cost)
-        finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(slope))
+        finite = jnp.isfinite(cost) & jnp.all(jnp.isfinite(slope)) & ~jnp.any(failed)
         better = finite & (cost < least)
         best, least = jnp.where(better, y, best), jnp.where(better, cost, least)
         still = jnp.max(jnp.abs(slope)) <= tolerance
@@ -52,18 +52,19 @@ def first_order(
     _, _, best, _, _, _, code, i = jax.lax.while_loop(go_on, iterate, begin)
     J, (r, trajectories) = problem.jacobian(best)
     code = jnp.where(code < 0, MAX_STEPS, code)
-    code = jnp.where(jnp.isfinite(r[0]), code, START_FAILED)
+    code = with_failures(code, problem.failed(trajectories))
     return Search(best, code, i, r, J, trajectories)
 
 
 def _forward(problem: Problem, y):
-    J, (r, _) = problem.jacobian(y)
-    return 0.5 * jnp.sum(r * r), r @ J
+    J, (r, trajectories) = problem.jacobian(y)
+    return 0.5 * jnp.sum(r * r), r @ J, problem.failed(trajectories)
 
 
 def _reverse(problem: Problem, y):
     def cost(y):
-        r, _ = problem.residuals(y)
-        return 0.5 * jnp.sum(r * r)
+        r, trajectories = problem.residuals(y)
+        return 0.5 * jnp.sum(r * r), problem.failed(trajectories)
 
-    return jax.value_and_grad(cost)(y)
+    (value, failed), slope = jax.value_and_grad(cost, has_aux=True)(y)
+    return value, slope, failed

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._base.checks import known_values, require, require_shape
 from .._base.precision import as_float_array
@@ -17,8 +17,12 @@ from ..recordings.recording import Recording
 from ..simulation._simulate import simulate
 from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
+from .loss import Loss
 from .resample import values_at
 from .time_grid import Grid
+
+#: residual of a simulation that failed, in units of the recorded values
+FAILED = 100.0
 
 
 class Trial(eqx.Module):
@@ -66,10 +70,13 @@ class Trial(eqx.Module):
 
     @property
     def seen(self) -> Array:
-        """What was recorded, shape (k, c)."""
-        return self.by_channel(
-            jnp.concatenate([~jnp.isnan(x).ravel() for x in self.recording.values.values()])
-        )
+        """Whether each value was recorded, shape (k, c)."""
+        return self.by_channel(self.seen_rows)
+
+    @property
+    def seen_rows(self) -> Bool[Array, " n"]:
+        """Whether each row of `weighed` was recorded."""
+        return jnp.concatenate([~jnp.isnan(x).ravel() for x in self.recording.values.values()])
 
     @property
     def size(self) -> int:
@@ -90,7 +97,7 @@ class Problem(eqx.Module):
 
     Residuals are (recorded - simulated)/noise, flat, recording after recording, then those of
     priors, shape (n,); zero where a value is missing, and after the share `horizon` of the recorded
-    time.
+    time. A robust `loss` transforms those of the recordings.
     """
 
     trials: tuple[Trial, ...]
@@ -98,6 +105,7 @@ class Problem(eqx.Module):
     noise_given: bool = eqx.field(static=True)
     adjoint: str = eqx.field(static=True)
     horizon: Float[Array, ""] | None = None
+    loss: Loss | None = None
 
     def experiments(self, y) -> tuple[Experiment, ...]:
         """With the numbers at search coordinates `y`, shape (p,)."""
@@ -149,31 +157,58 @@ class Problem(eqx.Module):
         t0, last = trial.grid.t0, trial.recording.t[-1]
         return t0 + self.horizon * (last - t0) * (1.0 + 1e-9)
 
-    def _succeeded(self, trajectories):
-        """Whether all simulations reach the horizon."""
+    def failed(self, trajectories) -> Bool[Array, " n_recordings"]:
+        """Whether the simulation of each recording ended before the horizon, shape (n,)."""
         if self.horizon is None:
-            return jnp.all(jnp.stack([run.succeeded for run in trajectories]))
+            return ~jnp.stack([run.succeeded for run in trajectories])
         pairs = zip(self.trials, trajectories, strict=True)
         late = [run.succeeded | (run.failure_time > self._end(trial)) for trial, run in pairs]
-        return jnp.all(jnp.stack(late))
+        return ~jnp.stack(late)
+
+    def _rows_failed(self, trajectories) -> Bool[Array, " n"]:
+        """Whether each residual belongs to a simulation that failed."""
+        sizes = [*(trial.size for trial in self.trials), len(self.parameters.surprise(self.origin))]
+        failed = jnp.append(self.failed(trajectories), False)
+        return failed[np.repeat(np.arange(len(sizes)), sizes)]
+
+    def _when_failed(self) -> Float[Array, " n"]:
+        """Residuals of simulations that failed: so large that no method prefers such a point to
+        one that can be simulated."""
+        rows = []
+        for trial in self.trials:
+            size = jnp.sqrt(jnp.mean(trial.weighed(trial.recording.values) ** 2))
+            rows.append(self._near(trial) * trial.seen_rows * FAILED * (1.0 + size))
+        return jnp.concatenate([*rows, self.parameters.surprise(self.origin)])
+
+    @property
+    def origin(self) -> Array:
+        return self.parameters.origin
+
+    def plain_residuals(self, y) -> tuple[Float[Array, " n"], tuple[Trajectory, ...]]:
+        """Residuals without the loss, and the trajectories they come from."""
+        trajectories = self.run(y)
+        return self.weighed(y, self.differences(y, trajectories)), trajectories
 
     def residuals(self, y) -> tuple[Float[Array, " n"], tuple[Trajectory, ...]]:
-        """Residuals and the trajectories they come from. They are infinite if a run failed, so that
-        no method accepts such a point."""
-        trajectories = self.run(y)
-        r = self.weighed(y, self.differences(y, trajectories))
-        return jnp.where(self._succeeded(trajectories), r, jnp.inf), trajectories
+        """Residuals and the trajectories they come from. Those of a simulation that failed are
+        large and constant."""
+        r, trajectories = self.plain_residuals(y)
+        if self.loss is not None:
+            priors = len(self.parameters.surprise(self.origin))
+            data, prior = r[: len(r) - priors], r[len(r) - priors :]
+            r = jnp.concatenate([self.loss.transformed(data), self.loss.gain * prior])
+        return jnp.where(self._rows_failed(trajectories), self._when_failed(), r), trajectories
 
     def jacobian(self, y) -> tuple[Float[Array, "n p"], tuple[Float[Array, " n"], tuple]]:
-        """d(residuals)/dy by forward mode: all parameters ride along in one run, which is not
-        repeated for the residuals."""
+        """d(residuals)/dy by forward mode: all parameters are differentiated in one run, which is
+        not repeated for the residuals."""
 
         def f(y):
             r, trajectories = self.residuals(y)
             return r, (r, trajectories)
 
         J, (r, trajectories) = jax.jacfwd(f, has_aux=True)(y)
-        return jnp.where(self._succeeded(trajectories), J, 0.0), (r, trajectories)
+        return jnp.where(self._rows_failed(trajectories)[:, None], 0.0, J), (r, trajectories)
 
     def changed(self, how: Callable[[Trial], tuple[Experiment, Grid]]) -> "Problem":
         """The same with other experiments and grids of each recording."""

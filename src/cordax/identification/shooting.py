@@ -62,6 +62,10 @@ class Shooting(eqx.Module):
         size = sum(p.cuts.v.size * 2 for p in self.pieces)
         return jnp.zeros(self.problem.parameters.size + size)
 
+    def failed(self, trajectories) -> Array:
+        """None: a segment that fails makes all residuals infinite."""
+        return jnp.zeros(1, bool)
+
     def jacobian(self, z):
         """As `Problem.jacobian`; only the numbers that a segment depends on ride along with it."""
         p = self.problem.parameters.size

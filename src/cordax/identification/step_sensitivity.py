@@ -15,7 +15,7 @@ from .problem import Problem
 def prediction_change(other: Problem, problem: Problem, fit: Fit) -> Float[Array, " n"]:
     """Residuals at the optimum when the simulation is that of another problem, less those of this,
     over noise, shape (n,); zero in gaps."""
-    return other.residuals(fit.y)[0] - problem.weighed(fit.y, fit.differences)
+    return other.plain_residuals(fit.y)[0] - problem.weighed(fit.y, fit.differences)
 
 
 def refined(problem: Problem) -> Problem:

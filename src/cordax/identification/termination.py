@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, Int
 
 from ..simulation.trajectory import Trajectory
 
-CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, RUN_FAILED, MISFIT = range(6)
+CONVERGED, MAX_STEPS, NO_PROGRESS, START_FAILED, RUN_FAILED, MISFIT, SOME_FAILED = range(7)
 
 #: residuals with a standard deviation beyond this many times the given noise are not noise
 MISFIT_LIMIT = 3.0
@@ -25,6 +25,9 @@ SENTENCES = {
     MISFIT: "Ended where further steps change nothing, but the residuals are more than "
     f"{MISFIT_LIMIT:g} times the given noise: a local minimum, or a machine, start, inputs, "
     "time step or noise level that do not suit the recording. Plot the fit; start elsewhere.",
+    SOME_FAILED: "The simulations of some recordings fail at the estimates, so these recordings "
+    "count with large residuals and were not fitted. Simulate them alone; try a smaller dt, other "
+    "initial values, or leave these recordings out.",
 }
 
 
@@ -38,6 +41,12 @@ class Search(eqx.Module):
     residuals: Float[Array, " n"]
     jacobian: Float[Array, "n p"]
     trajectories: tuple[Trajectory, ...]
+
+
+def with_failures(code: Int[Array, ""], failed) -> Int[Array, ""]:
+    """The code of a search that ended where the simulations marked in `failed`, (n,), fail."""
+    code = jnp.where(jnp.any(failed), SOME_FAILED, code)
+    return jnp.where(jnp.all(failed), START_FAILED, code)
 
 
 def report(problem, residuals, y) -> None:
