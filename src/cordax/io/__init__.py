@@ -16,6 +16,7 @@ from .registry import machine_kinds
 if TYPE_CHECKING:
     from .csv import read_csv, write_csv
     from .logs import read_recording
+    from .mjcf import ImportReport, read_mjcf
     from .robot_file import RobotFile
     from .templates import starting_file
     from .toml import read_robot
@@ -25,6 +26,7 @@ __getattr__, __dir__ = later(
     {
         "csv": "read_csv write_csv",
         "logs": "read_recording",
+        "mjcf": "ImportReport read_mjcf",
         "robot_file": "RobotFile",
         "templates": "starting_file",
         "toml": "read_robot",
@@ -36,6 +38,7 @@ EXAMPLES = examples()
 
 __all__ = [
     "EXAMPLES",
+    "ImportReport",
     "MachineFile",
     "RobotFile",
     "example_path",
@@ -45,6 +48,7 @@ __all__ = [
     "machine_kinds",
     "read_csv",
     "read_machine",
+    "read_mjcf",
     "read_recording",
     "read_robot",
     "starting_file",

@@ -64,6 +64,7 @@ class Experiment(eqx.Module):
       a method of the machine, or a function `(machine, state) -> machine`, or `-> (machine,
       state)`. Methods are called on the machine with its current parameters, so that a fitted
       payload is the one that is picked. Switches after the end are left out.
+    - `import_report`: what a reader of foreign files (`cordax.io.read_mjcf`) ignored or changed.
 
     **Example:**
 
@@ -90,6 +91,7 @@ class Experiment(eqx.Module):
     switches: tuple[tuple[float, Any], ...] = eqx.field(static=True, default=())
     accuracy: Any = None
     adjoint: Adjoint = eqx.field(static=True, default="scan")
+    import_report: Any = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         require_number("t0", self.t0, positive=False)

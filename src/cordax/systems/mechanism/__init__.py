@@ -38,16 +38,19 @@ from .joints import (
     Universal,
     rotation_about,
 )
+from .located_joints import Ball, FreeJoint, Hinge, Slider
 from .loops import DistanceLoop, FrameLoop, Loop, RevoluteLoop, SphericalLoop
 from .manipulator import TensegrityManipulator, tensegrity_manipulator
 from .mechanism import Mechanism
 from .routes import Eyelet, Frame, Guide, Pulley, Route, SwivelPulley
 from .solids import Solid, box, cube, cylinder, point_mass, rod, sphere, tube
 from .strut import SingleStrut, single_strut
+from .tendon_drive import TendonDrive
 from .wound import WoundCables
 
 __all__ = [
     "WORLD",
+    "Ball",
     "Body",
     "CableSet",
     "DistanceLoop",
@@ -58,7 +61,9 @@ __all__ = [
     "Floating",
     "Frame",
     "FrameLoop",
+    "FreeJoint",
     "Guide",
+    "Hinge",
     "Instant",
     "Joint",
     "JointFriction",
@@ -82,6 +87,7 @@ __all__ = [
     "Route",
     "SelfStress",
     "SingleStrut",
+    "Slider",
     "Solid",
     "Spherical",
     "SphericalLoop",
@@ -90,6 +96,7 @@ __all__ = [
     "StretchInvolute",
     "Structure",
     "SwivelPulley",
+    "TendonDrive",
     "TensegrityManipulator",
     "Universal",
     "WoundCables",

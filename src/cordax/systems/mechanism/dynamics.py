@@ -92,5 +92,10 @@ def bias(tree: Tree, at: Motions, inertia: WorldInertia, gravity, wrenches=None)
     f = inertia.times(at.A + base) + cross_force(at.V, inertia.times(at.V))
     if wrenches is not None:
         f = f - wrenches
-    total = tree.below_sum(f)
-    return jnp.sum(at.poses.S * take(total, tree.owner), axis=1)
+    return joint_forces(tree, at.poses, f)
+
+
+def joint_forces(tree: Tree, poses: Poses, wrenches) -> Float[Array, " n_v"]:
+    """Generalised forces of `wrenches` (N, 6) about the world's origin on the bodies."""
+    total = tree.below_sum(wrenches)
+    return jnp.sum(poses.S * take(total, tree.owner), axis=1)

@@ -30,8 +30,11 @@ class Instant(NamedTuple):
     t: Float[Array, ""]
     q: Float[Array, " n_q"]
     v: Float[Array, " n_v"]
+    #: first-order states of the element (k,), None without any
+    states: Float[Array, " k"] | None
     motions: Motions
     joints: tuple = ()
+    gravity: Float[Array, " 3"] | None = None
 
     def joints_of(self, bodies: Sequence[str]):
         """Their joints, all of one kind, stacked."""
@@ -45,11 +48,12 @@ class Instant(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """Joint forces (n_v,) and wrenches `[moment about the world's origin; force]` (N, 6) on the
-    bodies; None for none."""
+    """Joint forces (n_v,), wrenches `[moment about the world's origin; force]` (N, 6) on the
+    bodies, and rates of the element's states (k,); None for none."""
 
     joint: Float[Array, " n_v"] | None = None
     wrenches: Float[Array, "N 6"] | None = None
+    state_rates: Float[Array, " k"] | None = None
 
 
 class Element(eqx.Module):
@@ -65,12 +69,26 @@ class Element(eqx.Module):
         """Names of its outputs that no other part of the mechanism may have."""
         return ()
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """First-order states that it owns, such as muscle activations."""
+        return ()
+
+    @property
+    def has_inertia(self) -> bool:
+        """Whether `inertia` returns a matrix."""
+        return False
+
     def check(self, tree: Tree) -> None:
         """Raise where names do not fit the mechanism."""
 
     def effort(self, at: Instant, u) -> Effort:
         """Forces at an instant with inputs `u`, in the order of `input_names`."""
         raise NotImplementedError
+
+    def inertia(self, at: Instant) -> Float[Array, "n_v n_v"] | None:
+        """Its part of the mass matrix of the joints, from poses alone; None for none."""
+        return None
 
     def energy(self, at: Instant):
         """Potential energy [J], zero for what stores none."""

@@ -74,7 +74,7 @@ class Fixed(Joint):
 class Revolute(Joint):
     """A hinge about `axis`: "x", "y", "z" or a vector (3,); coordinate: the angle [rad]."""
 
-    axis: Float[Array, " 3"] = eqx.field(converter=lambda a: _axis(a), default="z")
+    axis: Float[Array, " 3"] = eqx.field(converter=lambda a: as_axis(a), default="z")
     coordinates = ("angle",)
     velocities = ("angle",)
     units = ("rad",)
@@ -83,9 +83,9 @@ class Revolute(Joint):
         require_direction("axis", self.axis)
 
     def motion(self, q, v):
-        a = _unit(self.axis)
+        a = unit_axis(self.axis)
         s, c = sincos(q[0])
-        R = c * jnp.eye(3) + s * _cross_matrix(a) + (1.0 - c) * a[:, None] * a
+        R = c * jnp.eye(3) + s * cross_matrix(a) + (1.0 - c) * a[:, None] * a
         zero = jnp.zeros(3)
         return JointMotion(R, zero, jnp.concatenate([a, zero])[None], jnp.zeros(6))
 
@@ -93,7 +93,7 @@ class Revolute(Joint):
 class Prismatic(Joint):
     """A slider along `axis`; coordinate: the distance [m]."""
 
-    axis: Float[Array, " 3"] = eqx.field(converter=lambda a: _axis(a), default="z")
+    axis: Float[Array, " 3"] = eqx.field(converter=lambda a: as_axis(a), default="z")
     coordinates = ("distance",)
     velocities = ("distance",)
     units = ("m",)
@@ -102,7 +102,7 @@ class Prismatic(Joint):
         require_direction("axis", self.axis)
 
     def motion(self, q, v):
-        a = _unit(self.axis)
+        a = unit_axis(self.axis)
         S = jnp.concatenate([jnp.zeros(3), a])[None]
         return JointMotion(jnp.eye(3), a * q[0], S, jnp.zeros(6))
 
@@ -143,7 +143,7 @@ class Spherical(Joint):
     velocities = ("wx", "wy", "wz")
 
     def motion(self, q, v):
-        return JointMotion(_matrix(q), jnp.zeros(3), jnp.eye(3, 6), jnp.zeros(6))
+        return JointMotion(quaternion_matrix(q), jnp.zeros(3), jnp.eye(3, 6), jnp.zeros(6))
 
     def zero(self):
         return np.array([1.0, 0.0, 0.0, 0.0])
@@ -170,20 +170,22 @@ class Floating(Joint):
     units = ("", "", "", "", "m", "m", "m")
 
     def motion(self, q, v):
-        return JointMotion(_matrix(q[:4]), q[4:], jnp.eye(6), jnp.zeros(6))
+        return JointMotion(quaternion_matrix(q[:4]), q[4:], jnp.eye(6), jnp.zeros(6))
 
     def zero(self):
         return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
 
     def rate(self, q, v):
-        return jnp.concatenate([rotations.rate(q[:4], v[:3]), _turn(_matrix(q[:4]), v[3:])])
+        return jnp.concatenate(
+            [rotations.rate(q[:4], v[:3]), turn(quaternion_matrix(q[:4]), v[3:])]
+        )
 
     def retract(self, q, dq):
-        moved = _turn(_matrix(q[:4]), rotations.displacement(dq[:3], dq[3:]))
+        moved = turn(quaternion_matrix(q[:4]), rotations.displacement(dq[:3], dq[3:]))
         return jnp.concatenate([rotations.retract(q[:4], dq[:3]), q[4:] + moved])
 
     def difference(self, q, other):
-        moved = _turn(_matrix(q[:4]).T, other[4:] - q[4:])
+        moved = turn(quaternion_matrix(q[:4]).T, other[4:] - q[4:])
         phi = rotations.difference(q[:4], other[:4])
         return jnp.concatenate([phi, rotations.inverse_displacement(phi, moved)])
 
@@ -203,20 +205,20 @@ def rotation_between(a, b) -> Float[Array, "3 3"]:
     if c < -0.5:  # by way of a direction between, where the formula below is well conditioned
         middle = np.cross(a, np.eye(3)[np.argmin(np.abs(a))])
         return rotation_between(middle, b) @ rotation_between(a, middle)
-    K = np.array(_cross_matrix(jnp.asarray(np.cross(a, b))))
+    K = np.array(cross_matrix(jnp.asarray(np.cross(a, b))))
     return as_float_array(np.eye(3) + K + K @ K / (1.0 + c))
 
 
-def _turn(R, x):
+def turn(R, x):
     return jnp.sum(R * x, axis=1)
 
 
-def _matrix(q):
+def quaternion_matrix(q):
     """Of a quaternion that an integrator may have left slightly off unit length."""
     return rotations.matrix(q / safe_norm(q))
 
 
-def _cross_matrix(a):
+def cross_matrix(a):
     zero = jnp.zeros_like(a[0])
     return jnp.stack(
         [
@@ -227,7 +229,7 @@ def _cross_matrix(a):
     )
 
 
-def _axis(axis) -> Any:
+def as_axis(axis) -> Any:
     if isinstance(axis, str):
         require(axis in ("x", "y", "z"), "axis", repr(axis), "'x', 'y', 'z' or a vector (3,)")
         return as_float_array(np.eye(3)["xyz".index(axis)])
@@ -240,7 +242,7 @@ def _axis(axis) -> Any:
     return axis
 
 
-def _unit(axis) -> Float[Array, " 3"]:
+def unit_axis(axis) -> Float[Array, " 3"]:
     """An axis of length one. Only constructors normalise: `eqx.tree_at` and sweeps do not."""
     return axis / jnp.sqrt(jnp.sum(axis**2))
 

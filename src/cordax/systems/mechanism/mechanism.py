@@ -14,6 +14,7 @@ from ..._base.precision import float_field
 from ..._jax.materialise import materialise
 from ..._jax.program_cache import kept_filter_jit
 from ..._jax.trace_memo import once
+from ...math.linalg import solve
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
@@ -29,6 +30,11 @@ from .joints import Fixed
 from .loops import Loop
 from .tree import Tree, tree_of
 from .wound import CableTerms, WoundCables
+
+
+def _cut(tree: Tree, q, v):
+    return q[: tree.n_q], v[: tree.n_v], v[tree.n_v :]
+
 
 #: stands for all joints whose coordinates add like numbers
 _PLAIN = Fixed()
@@ -52,7 +58,10 @@ class Mechanism(System):
     has the name of its body, others add their own (`block_x`). Multipliers are forces of the loops
     on the predecessor, in the order of the loops. The mass matrix may be singular (massless
     bodies) as long as the loops hold what has no mass. `independent` names the coordinates that
-    `IndependentCoordinates` integrates, by their velocities where they are a quaternion."""
+    `IndependentCoordinates` integrates, by their velocities where they are a quaternion.
+
+    First-order states of elements (muscle activations) stand behind the velocities of the joints,
+    with unit mass; their time integrals stand behind the coordinates."""
 
     bodies: tuple[Body, ...] = part_field()
     loops: tuple[Loop, ...] = part_field(default=())
@@ -104,12 +113,18 @@ class Mechanism(System):
         return tree_of(self.bodies)
 
     @property
+    def state_names(self) -> tuple[str, ...]:
+        """First-order states of the elements."""
+        return tuple(name for element in self.elements for name in element.state_names)
+
+    @property
     def coordinate_names(self):
-        return self.tree.coordinate_names
+        integrals = tuple(f"{name}_integral" for name in self.state_names)
+        return self.tree.coordinate_names + integrals
 
     @property
     def velocity_names(self):
-        return self.tree.velocity_names
+        return self.tree.velocity_names + self.state_names
 
     @property
     def units(self):
@@ -175,15 +190,18 @@ class Mechanism(System):
 
     def _by_joint(self, method: str, q, *others):
         """A method of all joints, plain coordinates at once."""
-        tree = self.tree
-        if self.n_q == self.n_v:
+        tree, n_q = self.tree, self.n_q
+        if n_q == self.n_v:
             return getattr(_PLAIN, method)(q, *others)
         parts = []
         for first, last, joint in self._runs():
             rows_q = slice(tree.q_start[first], tree.q_start[last])
             rows_v = slice(tree.v_start[first], tree.v_start[last])
-            pick = lambda x, a=rows_q, b=rows_v: x[a] if x.shape[0] == tree.n_q else x[b]
+            pick = lambda x, a=rows_q, b=rows_v: x[a] if x.shape[0] == n_q else x[b]
             parts.append(getattr(joint, method)(pick(q), *(pick(x) for x in others)))
+        if self.state_names:
+            pick = lambda x: x[tree.n_q :] if x.shape[0] == n_q else x[tree.n_v :]
+            parts.append(getattr(_PLAIN, method)(pick(q), *(pick(x) for x in others)))
         return jnp.concatenate(parts)
 
     def _runs(self):
@@ -202,12 +220,34 @@ class Mechanism(System):
     # --- equations
     def motions(self, q, v) -> kinematics.Motions:
         """Poses, velocities and velocity-product accelerations of all bodies."""
+        q, v, _ = self._cut(q, v)
         return once(kinematics.motions, self.tree, self._constants().placements, q, v)
 
+    def _cut(self, q, v):
+        """Coordinates and velocities of the joints, and the states of the elements."""
+        if not self.state_names:
+            return q, v, None
+        return once(_cut, self.tree, q, v)
+
     def mass_matrix(self, q):
-        c = self._constants()
-        poses = kinematics.poses(self.tree, c.placements, q)
-        return dynamics.mass_matrix(self.tree, poses, dynamics.world_inertia(poses, c.masses))
+        at = self.instant(jnp.zeros((), q.dtype), q, jnp.zeros(self.n_v, q.dtype))
+        return self._with_states(self._joint_masses(at))
+
+    def _joint_masses(self, at: Instant):
+        """Mass matrix of the joints with the inertia of the elements."""
+        poses = at.motions.poses
+        inertia = once(dynamics.world_inertia, poses, self._constants().masses)
+        M = once(dynamics.mass_matrix, self.tree, poses, inertia)
+        added = [e.inertia(at) for e in self.elements]
+        return sum((x for x in added if x is not None), M)
+
+    def _with_states(self, M):
+        """With the unit masses of the states."""
+        k, n = len(self.state_names), M.shape[0]
+        if k == 0:
+            return M
+        below = jnp.concatenate([jnp.zeros((k, n), M.dtype), jnp.eye(k, dtype=M.dtype)], axis=1)
+        return jnp.concatenate([jnp.pad(M, ((0, 0), (0, k))), below])
 
     def force(self, t, q, v, u):
         at = self.motions(q, v)
@@ -215,23 +255,48 @@ class Mechanism(System):
         return self._force(self._instant(t, q, v, at), u, inertia)
 
     def _force(self, at: Instant, u, inertia):
-        joint, wrenches = self._efforts(at, u)
-        return joint - dynamics.bias(self.tree, at.motions, inertia, self.gravity, wrenches)
+        joint, wrenches, rates = self._efforts(at, u)
+        f = joint - dynamics.bias(self.tree, at.motions, inertia, self.gravity, wrenches)
+        return jnp.concatenate([f, *rates]) if rates else f
+
+    def acceleration(self, t, q, v, u):
+        """Without constraints. States of elements are not part of the linear system."""
+        if not any(e.has_inertia or e.state_names for e in self.elements):
+            return super().acceleration(t, q, v, u)
+        at, n = self.instant(t, q, v), self.tree.n_v
+        inertia = once(dynamics.world_inertia, at.motions.poses, self._constants().masses)
+        f = self._force(at, u, inertia)
+        return jnp.concatenate([solve(self._joint_masses(at), f[:n], spd=True), f[n:]])
 
     def _efforts(self, at: Instant, u, driven: bool = False):
-        """Joint forces (n_v,) and wrenches (N, 6) or None of all elements, or of driven ones."""
-        joint, wrenches, start = jnp.zeros(self.n_v, at.q.dtype), None, 0
-        for element in self.elements:
-            k = len(element.input_names)
-            if driven and k == 0:
+        """Joint forces (n,), wrenches (N, 6) or None, and rates of states, of all elements or of
+        driven ones."""
+        joint, wrenches, rates = jnp.zeros(self.tree.n_v, at.q.dtype), None, []
+        for element, here, inputs in self._each(at, u):
+            if driven and not element.input_names:
                 continue
-            effort = element.effort(at, u[start : start + k])
-            start += k
+            effort = element.effort(here, inputs)
             if effort.joint is not None:
                 joint = joint + effort.joint
             if effort.wrenches is not None:
                 wrenches = effort.wrenches if wrenches is None else wrenches + effort.wrenches
-        return joint, wrenches
+            if effort.state_rates is not None:
+                rates.append(effort.state_rates)
+        return joint, wrenches, rates
+
+    def _each(self, at: Instant, u):
+        """Each element with its own inputs and states."""
+        first_input, first_state = 0, 0
+        for element in self.elements:
+            n_inputs, n_states = len(element.input_names), len(element.state_names)
+            inputs = u[first_input : first_input + n_inputs]
+            if n_states:
+                assert at.states is not None
+                states = at.states[first_state : first_state + n_states]
+                yield element, at._replace(states=states), inputs
+            else:
+                yield element, at, inputs
+            first_input, first_state = first_input + n_inputs, first_state + n_states
 
     def bias(self, q, v) -> Float[Array, " n_v"]:
         """Coriolis, gyroscopic and gravity terms: `M a + bias = joint forces`."""
@@ -240,7 +305,7 @@ class Mechanism(System):
         return dynamics.bias(self.tree, at, inertia, self.gravity)
 
     def constraint(self, t, q):
-        c = self._constants()
+        c, q = self._constants(), q[: self.tree.n_q]
         poses = kinematics.poses(self.tree, c.placements, q)
         return loop_terms.residuals(self._groups, c.loops, t, q, poses.R, poses.p)
 
@@ -248,17 +313,22 @@ class Mechanism(System):
         return self._loop_terms(t, q, v)
 
     def _loop_terms(self, t, q, v) -> ConstraintTerms:
-        given = self.tree, self._groups, self._constants().loops, t, q, v, self.motions(q, v)
-        return once(loop_terms.terms, *given)
+        motions = self.motions(q, v)
+        q, v, states = self._cut(q, v)
+        given = self.tree, self._groups, self._constants().loops, t, q, v, motions
+        terms = once(loop_terms.terms, *given)
+        if states is None:
+            return terms
+        wider = jnp.pad(terms.jacobian, ((0, 0), (0, len(self.state_names))))
+        return terms._replace(jacobian=wider)
 
     def equations(self, t, q, v, u):
-        c = self._constants()
-        at = self.motions(q, v)
-        inertia = once(dynamics.world_inertia, at.poses, c.masses)
+        at = self.instant(t, q, v)
+        inertia = once(dynamics.world_inertia, at.motions.poses, self._constants().masses)
         return materialise(
             (
-                once(dynamics.mass_matrix, self.tree, at.poses, inertia),
-                self._force(self._instant(t, q, v, at), u, inertia),
+                self._with_states(self._joint_masses(at)),
+                self._force(at, u, inertia),
                 self._loop_terms(t, q, v),
             )
         )
@@ -290,10 +360,13 @@ class Mechanism(System):
     @property
     def constraint_pattern(self) -> np.ndarray:
         """Which entries of the constraints' Jacobian may differ from zero, shape (m, n_v)."""
-        return loop_terms.pattern(self.tree, self._groups)
+        rows = loop_terms.pattern(self.tree, self._groups)
+        return np.pad(rows, ((0, 0), (0, len(self.state_names))))
 
     @property
     def mass_pattern(self):
+        if any(e.has_inertia for e in self.elements) or self.state_names:
+            return super().mass_pattern
         return self.tree.pairs.place < len(self.tree.pairs.first)
 
     # --- what controllers ask for
@@ -302,11 +375,10 @@ class Mechanism(System):
         at = self.instant(t, q, v)
 
         def pushed(u):
-            joint, wrenches = self._efforts(at, u, driven=True)
-            if wrenches is None:
-                return joint
-            total = self.tree.below_sum(wrenches)
-            return joint + jnp.sum(at.motions.poses.S * total[self.tree.owner], axis=1)
+            joint, wrenches, rates = self._efforts(at, u, driven=True)
+            if wrenches is not None:
+                joint = joint + dynamics.joint_forces(self.tree, at.motions.poses, wrenches)
+            return jnp.concatenate([joint, *rates]) if rates else joint
 
         return jax.jacfwd(pushed)(jnp.zeros(self.n_u, q.dtype))
 
@@ -349,12 +421,13 @@ class Mechanism(System):
         return {e.name: e.lengths(at) for e in self.elements if isinstance(e, CableSet)}
 
     def _validity(self, q):
-        c = self._constants()
+        c, q = self._constants(), q[: self.tree.n_q]
         poses = kinematics.poses(self.tree, c.placements, q)
         found = validity.cable_reaches(
             self.tree, self.loops, self._groups, c.loops, self.elements, poses
         )
-        return self.tree, c.masses, bool(self.loops), found
+        held = bool(self.loops) or any(e.has_inertia for e in self.elements)
+        return self.tree, c.masses, held, found
 
     def valid(self, t, q, v):
         return validity.valid(*self._validity(q))
@@ -369,7 +442,8 @@ class Mechanism(System):
             np.zeros(len(b.joint.velocities)) if b.start_rate is None else b.start_rate
             for b in self.bodies
         ]
-        return State(jnp.concatenate(q), jnp.concatenate(v))
+        states = [jnp.zeros(len(self.state_names))] if self.state_names else []
+        return State(jnp.concatenate([*q, *states]), jnp.concatenate([*v, *states]))
 
     def assembled(self, q=None, kept=()) -> State:
         """At rest, loops closed near coordinates `q` (n_q,), the machine's by default; `kept`:
@@ -383,7 +457,9 @@ class Mechanism(System):
 
     # --- what people look at
     def _instant(self, t, q, v, at) -> Instant:
-        return Instant(self.tree, t, q, v, at, self._constants().placements.joints)
+        joints = self._constants().placements.joints
+        q, v, states = self._cut(q, v)
+        return Instant(self.tree, t, q, v, states, at, joints, self.gravity)
 
     def instant(self, t, q, v) -> Instant:
         """What elements see."""
@@ -405,11 +481,9 @@ class Mechanism(System):
         return energy + sum((e.energy(at) for e in self.elements), jnp.zeros((), q.dtype))
 
     def outputs(self, t, q, v, u, multipliers):
-        at, out, start = self.instant(t, q, v), {}, 0
-        for element in self.elements:
-            k = len(element.input_names)
-            out |= element.outputs(at, u[start : start + k])
-            start += k
+        at, out = self.instant(t, q, v), {}
+        for element, here, inputs in self._each(at, u):
+            out |= element.outputs(here, inputs)
         out["body_position"] = at.motions.poses.p
         more = {
             "tension": drawing.tensions(at, self.loops, self.elements, multipliers),

@@ -1,0 +1,95 @@
+"""An experiment from a MuJoCo model."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ..._base.checks import require
+from ...mechanics.parts.wrapping import SIDE_RULES
+from ...simulation.experiment import Experiment
+from ...systems.mechanism.mechanism import Mechanism
+from ...systems.mechanism.tendon_drive import GravityCompensation, TendonDrive
+from .actuators import actuators, reflected
+from .bodies import Skeleton, joint_laws, skeleton
+from .constraints import soft_constraints
+from .load import compiled, flag
+from .report import ImportReport, Report
+from .tendons import tendon_laws, tendons
+
+
+def read_mjcf(
+    source: str | Path,
+    *,
+    constraints: bool = True,
+    side_rule: str = "4.0",
+) -> Experiment:
+    """Read a MuJoCo model (MJCF or URDF) as an `Experiment` with a `Mechanism`.
+
+    - `source`: path of the file, or its text;
+    - `constraints`: whether limits, couplings (equality) and friction loss act;
+    - `side_rule`: "4.0", or "3" for the meaning of side sites before MuJoCo 4.0.
+
+    Coordinates q are MuJoCo's qpos, followed by the time integrals of the activations; velocities v
+    are qvel, followed by the activations act. `experiment.import_report` lists everything that is
+    ignored or changed. Raises `ValueError` with MuJoCo's message where the model does not
+    compile."""
+    require(side_rule in SIDE_RULES, "side_rule", repr(side_rule), "'4.0' or '3'")
+    m, name = compiled(source)
+    report = Report()
+    body = skeleton(m, report)
+    require(m.njnt > 0, name, "a model without joints", "a model that can move")
+    constraints = constraints and not flag(m, "constraint")
+    rubs = constraints and not flag(m, "frictionloss")
+    added = reflected(m)
+    paths = tendons(m, body, side_rule)
+    laws = None
+    if paths is not None:
+        laws = tendon_laws(m, added.tendon_armature, added.tendon_damping, rubs)
+    limited = np.asarray(m.jnt_actfrclimited, bool)
+    drive = TendonDrive(
+        joints=joint_laws(m, added.joint_armature, added.joint_damping, rubs),
+        tendons=paths,
+        laws=laws,
+        actuators=actuators(m, body, report, _coordinate_names(body)),
+        compensation=_compensation(m, body),
+        constraints=soft_constraints(m, body, report) if constraints else None,
+        joint_force_range=_joint_force_range(m) if limited.any() else None,
+        compensated=tuple(bool(m.jnt_actgravcomp[j]) for j in m.dof_jntid),
+    )
+    gravity = np.zeros(3) if flag(m, "gravity") else m.opt.gravity
+    machine = Mechanism(body.bodies, elements=[drive], gravity=gravity)
+    return Experiment(
+        machine,
+        duration=1.0,
+        dt=float(m.opt.timestep),
+        import_report=ImportReport(name, report.entries()),
+    )
+
+
+def _coordinate_names(body: Skeleton) -> set[str]:
+    names: set[str] = set()
+    for part in body.bodies:
+        for own in (part.joint.coordinates, part.joint.velocities):
+            single = len(own) == 1
+            names |= {part.name} if single else {f"{part.name}_{x}" for x in own}
+    return names | {f"d_{name}" for name in names}
+
+
+def _joint_force_range(m) -> np.ndarray:
+    """Of each velocity (n_v, 2), infinite where actuators are not limited."""
+    bounds = np.tile([-np.inf, np.inf], (m.nv, 1))
+    for j in np.flatnonzero(m.jnt_actfrclimited):
+        bounds[m.jnt_dofadr[j]] = m.jnt_actfrcrange[j]
+    return bounds
+
+
+def _compensation(m, body: Skeleton) -> GravityCompensation | None:
+    moving = [b for b in range(1, m.nbody) if body.carriers[b].name != "world"]
+    carried = [b for b in moving if m.body_gravcomp[b]]
+    if not carried:
+        return None
+    return GravityCompensation(
+        tuple(body.carriers[b].name for b in carried),
+        m.body_mass[carried] * m.body_gravcomp[carried],
+        np.array([body.carriers[b].point(m.body_ipos[b]) for b in carried]),
+    )
