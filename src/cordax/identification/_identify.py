@@ -270,7 +270,7 @@ def _fit(problem: Problem, search: Search) -> Fit:
     residuals, jacobian, cost = search.residuals, search.jacobian, jnp.sum(search.residuals**2)
     freedom = problem.count() - parameters.size
     if problem.loss is not None:
-        priors = len(parameters.surprise(y))
+        priors = len(parameters.prior_residuals(y))
         plain = problem.weighed(y, problem.differences(y, search.trajectories))
         seen = jnp.concatenate([t.seen_rows for t in problem.trials] + [jnp.ones(priors, bool)])
         plain = jnp.where(jnp.isfinite(plain), plain, 0.0)

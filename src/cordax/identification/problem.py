@@ -167,7 +167,10 @@ class Problem(eqx.Module):
 
     def _rows_failed(self, trajectories) -> Bool[Array, " n"]:
         """Whether each residual belongs to a simulation that failed."""
-        sizes = [*(trial.size for trial in self.trials), len(self.parameters.surprise(self.origin))]
+        sizes = [
+            *(trial.size for trial in self.trials),
+            len(self.parameters.prior_residuals(self.origin)),
+        ]
         failed = jnp.append(self.failed(trajectories), False)
         return failed[np.repeat(np.arange(len(sizes)), sizes)]
 
@@ -178,7 +181,7 @@ class Problem(eqx.Module):
         for trial in self.trials:
             size = jnp.sqrt(jnp.mean(trial.weighed(trial.recording.values) ** 2))
             rows.append(self._near(trial) * trial.seen_rows * FAILED * (1.0 + size))
-        return jnp.concatenate([*rows, self.parameters.surprise(self.origin)])
+        return jnp.concatenate([*rows, self.parameters.prior_residuals(self.origin)])
 
     @property
     def origin(self) -> Array:
@@ -194,7 +197,7 @@ class Problem(eqx.Module):
         large and constant."""
         r, trajectories = self.plain_residuals(y)
         if self.loss is not None:
-            priors = len(self.parameters.surprise(self.origin))
+            priors = len(self.parameters.prior_residuals(self.origin))
             data, prior = r[: len(r) - priors], r[len(r) - priors :]
             r = jnp.concatenate([self.loss.transformed(data), self.loss.gain * prior])
         return jnp.where(self._rows_failed(trajectories), self._when_failed(), r), trajectories
