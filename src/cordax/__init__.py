@@ -1,15 +1,11 @@
 """cordax: differentiable simulation of machines that work by cables."""
 
-import gc as _gc
 from typing import TYPE_CHECKING
 
 from ._base.lazy_imports import later as _later
 from ._jax.xla_flags import request_hoisting as _request_hoisting
 
-_request_hoisting()  # before JAX runs anything
-# what is imported stays: looking through it for garbage takes a tenth of the time
-_collects = _gc.isenabled()
-_gc.disable()
+_request_hoisting()  # sets XLA_FLAGS, before JAX runs anything: the only side effect of the import
 
 from ._base.precision import enable_x64 as enable_x64  # noqa: E402
 from ._base.precision import float_field as float_field  # noqa: E402
@@ -54,8 +50,6 @@ from .simulation.experiment import Experiment as Experiment  # noqa: E402
 from .simulation.machine_check import check_machine as check_machine  # noqa: E402
 from .simulation.trajectory import Trajectory as Trajectory  # noqa: E402
 
-if _collects:
-    _gc.enable()
 if TYPE_CHECKING:
     from .identification import Fit as Fit
     from .identification import identify as identify

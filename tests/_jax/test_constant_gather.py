@@ -1,4 +1,4 @@
-"""Entries at known places, and what is traced once."""
+"""Entries at known places."""
 
 import jax
 import jax.numpy as jnp
@@ -6,17 +6,20 @@ import numpy as np
 import pytest
 
 from cordax._jax.constant_gather import entries, take
-from cordax._jax.trace_memo import once
 
 X = jnp.asarray(np.random.default_rng(0).normal(size=(4, 5, 3)))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_places_along_an_axis(axis):
+def test_places_along_an_axis(axis, monkeypatch):
     """Like NumPy's `take`, whatever the shape of the places; derivatives in both modes."""
     for index in (np.array([2, 0, 0]), np.array([[1, 2], [0, 1]]), np.arange(X.shape[axis])):
         wanted = np.take(np.asarray(X), index, axis)
         np.testing.assert_array_equal(take(X, index, axis), wanted)
+    monkeypatch.setenv("CORDAX_CONSTANT_GATHER", "0")
+    np.testing.assert_array_equal(take(X, index, axis), wanted)
+    assert "mode=GatherScatterMode.FILL" in str(jax.make_jaxpr(lambda x: take(x, index, axis))(X))
+    monkeypatch.delenv("CORDAX_CONSTANT_GATHER")
     pick = lambda x: take(x, np.array([1, 0, 1]), axis)
     forward, reverse = jax.jacfwd(pick)(X), jax.jacrev(pick)(X)
     np.testing.assert_array_equal(forward, reverse)
@@ -32,24 +35,3 @@ def test_places_that_are_not_there_are_refused():
     for places in ([0, 4], [-1, 2]):
         with pytest.raises(IndexError, match=f"places {places[0]} to {places[1]} of 4"):
             take(X, np.array(places))
-
-
-def test_the_same_numbers_are_traced_once_within_one_function():
-    """Not across branches or derivatives, whose numbers must not leave them."""
-    calls = []
-
-    def square(x):
-        calls.append(1)
-        return x * x
-
-    both = jax.jit(lambda x: once(square, x) + once(square, x))
-    assert float(both(3.0)) == 18.0 and len(calls) == 1
-
-    def branches(x):
-        outside = once(square, x)
-        return jax.lax.cond(x > 0, lambda: once(square, x) + 1.0, lambda: once(square, x) - outside)
-
-    assert float(jax.jit(branches)(2.0)) == 5.0 and float(jax.jit(branches)(-2.0)) == 0.0
-    slope = lambda x: jax.grad(lambda y: once(square, y))(x) + once(square, x)
-    assert float(jax.jit(slope)(3.0)) == 15.0 and float(jax.grad(slope)(3.0)) == 8.0
-    assert once(square, np.float64(2.0)) == 4.0

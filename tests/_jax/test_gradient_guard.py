@@ -31,6 +31,15 @@ def test_a_shared_parameter_gets_its_gradient_from_the_members_that_did_not_fail
         np.testing.assert_allclose(wrap(jax.jacfwd(total(guarded)))(3.0), 0.75)
 
 
+def test_without_the_guard_only_failed_members_differ(monkeypatch):
+    slopes = lambda: np.asarray(jax.vmap(jax.grad(guarded, 1), in_axes=(0, None))(XS, 3.0))
+    wanted = slopes()
+    monkeypatch.setenv("CORDAX_GRADIENT_GUARD", "0")
+    without = slopes()
+    np.testing.assert_array_equal(without[[0, 2]], wanted[[0, 2]])
+    assert np.isnan(without[1]) and wanted[1] == 0.0
+
+
 def test_each_member_has_its_own_derivative():
     for slope in (jax.grad, jax.jacfwd):
         np.testing.assert_allclose(

@@ -1,5 +1,6 @@
 """The XLA option behind fast time loops: on, off, and too late."""
 
+import json
 import os
 import subprocess
 import sys
@@ -125,3 +126,36 @@ def test_forward_mode_of_a_cable_robot_is_one_function():
     text = jax.jit(jax.jacfwd(end)).lower(jnp.array([6.0, 0.0])).compile().as_text()
     assert unhoisted_loops(text) == 0
     assert " dot(" not in text
+
+
+SIDE_EFFECTS = """
+import gc, json, logging, os, signal, sys, threading, warnings
+import equinox, jax, jaxtyping, numpy  # and their own side effects
+
+def state():
+    return {
+        "environment": dict(os.environ),
+        "garbage collector": [gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()],
+        "finders": [repr(x) for x in sys.meta_path + sys.path_hooks],
+        "path": list(sys.path),
+        "jax": {name: str(value) for name, value in jax.config.values.items()},
+        "filters": [str(x) for x in warnings.filters],
+        "handlers": [str(x) for x in logging.getLogger().handlers],
+        "interrupt": str(signal.getsignal(signal.SIGINT)),
+        "threads": threading.active_count(),
+        "errors": numpy.geterr(),
+        "recursion": sys.getrecursionlimit(),
+    }
+
+before = state()
+import cordax, cordax.simulation, cordax.systems
+after = state()
+changed = {name for name in before if before[name] != after[name]}
+variables = {k for k, v in after["environment"].items() if before["environment"].get(k) != v}
+print(json.dumps([sorted(changed), sorted(variables)]))
+"""
+
+
+def test_importing_sets_compiler_flags_and_nothing_else():
+    """As docs/faq.md says."""
+    assert json.loads(python(SIDE_EFFECTS).stdout) == [["environment"], ["XLA_FLAGS"]]

@@ -1,4 +1,4 @@
-"""`everywhere`: whether something holds, in all members of a batch at once.
+"""`everywhere`: whether a condition holds in all members of a batch.
 
 Under `vmap` a condition that differs between members turns `lax.cond` into a selection: both
 branches are computed for all. Where either branch would do, one decision for the whole batch keeps
@@ -9,11 +9,15 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
+from . import features
+
 _everywhere_p = Primitive("everywhere")
 
 
 def everywhere(condition):
-    """A condition (), a number of type bool; under `vmap` whether it holds in every member."""
+    """Return the condition (), a bool; under `vmap`, whether it holds in every member."""
+    if not features.is_on("batch conditions"):
+        return lax.stop_gradient(jnp.asarray(condition, bool))
     return _everywhere_p.bind(lax.stop_gradient(jnp.asarray(condition, bool)))
 
 

@@ -1,20 +1,26 @@
-"""`take`: entries of an array at known places.
+"""`take`: entries of an array at constant indices.
 
-`x[index]` with a NumPy array compares, adds and converts indices in the program, which XLA moves
-out of the time loop before it sees that they are constants: what depends on them is then compiled,
-and computed, once for every mention of it, as in a machine and in the controller that holds it."""
+`x[index]` with a NumPy array compares, adds and converts indices in the program. XLA moves these
+operations out of the time loop before it recognises them as constants. Expressions that depend on
+them are then compiled and computed once per use, for example in a machine and in the controller
+that holds it."""
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
+
+from . import features
 
 _IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 def take(x, index, axis: int = 0):
-    """`jnp.take(x, index, axis)` for a NumPy array `index` (...) of places, none negative."""
+    """Return `jnp.take(x, index, axis)` for a NumPy array `index` (...) of entries >= 0."""
     index, n = np.asarray(index), x.shape[axis]
     if index.size and not (0 <= index.min() and index.max() < n):
         raise IndexError(f"places {index.min()} to {index.max()} of {n}")
+    if not features.is_on("constant gather"):
+        return jnp.take(x, index, axis)
     places = index.reshape(-1)
     if not np.array_equal(places, np.arange(n)):
         others = tuple(i for i in range(x.ndim) if i != axis)
@@ -25,5 +31,5 @@ def take(x, index, axis: int = 0):
 
 
 def entries(A, i, j):
-    """`A[i, j]` of a matrix, for NumPy arrays of places that broadcast."""
+    """Return `A[i, j]` of a matrix, for NumPy arrays of indices that broadcast."""
     return take(A.reshape(-1), np.asarray(i) * A.shape[1] + np.asarray(j))

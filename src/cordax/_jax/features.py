@@ -1,7 +1,8 @@
 """Registry of the features that make cordax fast and depend on internals of JAX or XLA.
 
-Each has a plain fallback with the same results and a switch in the environment. `CORDAX_FAST=0`
-turns all of them off, `cordax doctor` lists them."""
+Each has a plain fallback and a switch in the environment. `CORDAX_FAST=0` turns all of them off,
+`cordax doctor` lists them. Results are the same without them, except that reverse-mode gradients
+of failed runs are NaN without the gradient guard. Switches are read while a function is traced."""
 
 import os
 import warnings
@@ -30,6 +31,26 @@ FEATURES = {
         "CORDAX_PROGRAMS",
         "programs are stored with the compilation cache",
         "machines are traced again in every process",
+    ),
+    "trace memo": Feature(
+        "CORDAX_TRACE_MEMO",
+        "what machine and controller share is traced once",
+        "machines with controllers take longer to compile",
+    ),
+    "constant gather": Feature(
+        "CORDAX_CONSTANT_GATHER",
+        "constant indices stay constants in time loops",
+        "steps of mechanisms are slower",
+    ),
+    "batch conditions": Feature(
+        "CORDAX_BATCH_CONDITIONS",
+        "a batch computes a costly branch only where a member needs it",
+        "batches of machines with eliminated coordinates are slower",
+    ),
+    "gradient guard": Feature(
+        "CORDAX_GRADIENT_GUARD",
+        "failed steps send no NaN into reverse-mode gradients",
+        "gradients of batches with failed members are NaN",
     ),
 }
 _warned: set[str] = set()

@@ -14,9 +14,13 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from . import features
+
 
 def shield(tree):
-    """The same, and a token for `close`. Only floating-point arrays of `tree` are guarded."""
+    """Return `tree` and a token for `close`. Only floating-point arrays of `tree` are guarded."""
+    if not features.is_on("gradient guard"):
+        return tree, None
     leaves, treedef = jax.tree.flatten(tree)
     which = [i for i, leaf in enumerate(leaves) if _is_float(leaf)]
     *opened, token = _open_p.bind(*[leaves[i] for i in which], ndim=0)
@@ -26,7 +30,9 @@ def shield(tree):
 
 
 def close(tree, token, ok):
-    """The same; `ok`, bool: whether what was computed since `shield` may carry derivatives."""
+    """Return `tree`. `ok`, bool: whether results computed since `shield` may carry derivatives."""
+    if token is None:
+        return tree
     leaves, treedef = jax.tree.flatten(tree)
     which = [i for i, leaf in enumerate(leaves) if _is_float(leaf)]
     closed = _close_p.bind(*[leaves[i] for i in which], token, ok, ndim=0)
@@ -36,7 +42,7 @@ def close(tree, token, ok):
 
 
 def frozen(tree):
-    """The same without derivatives."""
+    """Return `tree` without derivatives."""
     is_array = lambda x: isinstance(x, jax.Array)
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if is_array(x) else x, tree)
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._base.checks import require, require_whole
-from .._base.compiled_errors import raise_compiled
 from .._base.precision import as_float_array
 from .._base.results import GOOD, RESULTS
+from .._jax.compiled_errors import raise_compiled
 from .._jax.identity import one_call
 from .._jax.tracing import is_traced
 from ..formulations import Formulation

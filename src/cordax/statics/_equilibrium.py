@@ -19,9 +19,9 @@ from .._base.checks import (
     require_shape,
     require_whole,
 )
-from .._base.compiled_errors import raise_compiled
 from .._base.precision import as_float_array
 from .._base.revalidate import recheck
+from .._jax.compiled_errors import raise_compiled
 from .._jax.identity import filter_jit
 from .._jax.program_cache import kept_filter_jit
 from .._jax.tracing import is_traced

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..._base.checks import known_values, require
-from ..._base.compiled_errors import raise_compiled
+from ..._jax.compiled_errors import raise_compiled
 from ..._jax.program_cache import kept_filter_jit
 
 #: largest change of an angle [rad] or of the platform [m, rad] in one step
