@@ -6,6 +6,7 @@ import sys
 import tomllib
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -218,3 +219,43 @@ def test_files_of_windows_are_read(tmp_path):
     path = tmp_path / "machine.toml"
     path.write_bytes(b"\xef\xbb\xbf" + PENDULUM.replace("\n", "\r\n").encode())
     assert read_machine(path).kind == "mechanism"
+
+
+def test_wrapping_surfaces_in_a_file(tmp_path):
+    """`wrap = { kind = ... }` makes a guide a surface, and pictures show it."""
+    text = """
+    kind = "mechanism"
+    [[bodies]]
+    name = "arm"
+    joint = { kind = "revolute", axis = "y" }
+    solids = { kind = "rod", length = 1.0, mass = 1.0, centre = [0.5, 0.0, 0.0] }
+    start = "60 deg"
+    [[elements]]
+    kind = "cable_set"
+    law = { kind = "elastic_cables", stiffness = 1e4 }
+    ways = [[
+        { kind = "eyelet", at = [-0.3, 0.0, 0.4] },
+        { wrap = { kind = "cylinder", radius = "12 cm" }, axis = [0, 1, 0], width = "1 deg" },
+        { kind = "eyelet", body = "arm", at = [0.3, 0.0, 0.1] },
+        { wrap = { kind = "sphere", radius = 0.06 }, body = "arm", at = [0.5, 0, 0.1] },
+        { kind = "eyelet", body = "arm", at = [0.8, 0.0, 0.0] },
+    ]]
+    rest = 1.35
+    [run]
+    duration = 0.2
+    dt = 1e-3
+    """
+    path = tmp_path / "machine.toml"
+    path.write_text(text)
+    machine = read_machine(path).experiment.system
+    guides = machine.elements[0].routes.guides
+    assert [type(g).__name__ for g in guides] == ["Eyelet", "Wrap", "Eyelet", "Wrap", "Eyelet"]
+    np.testing.assert_allclose(guides[1].wrap.radius, [0.12])
+    np.testing.assert_allclose(guides[1].width, [np.deg2rad(1.0)])
+    scene = jax.jit(lambda q: machine.geometry(0.0, q))(machine.default_state().q)
+    assert scene.bodies["surface"].faces.shape[0] == 2
+    line = np.asarray(scene.lines["cable"])[0]
+    assert np.linalg.norm(line[:, [0, 2]], axis=1).min() > 0.12 - 1e-12  # outside of the cylinder
+    path.write_text(text.replace("radius = 0.06", "radius = 0.25"))
+    with pytest.raises(ValueError, match="attached to 'arm' inside of the surface"):
+        read_machine(path)

@@ -31,10 +31,14 @@ class Builder(NamedTuple):
         """What its `kind` names; that of the only class there is, where it may be left out."""
         if not table.has("kind") and len(own := own_kinds(bases, place)) == 1:
             return own[0]
-        name = table.text("kind") if table.has("kind") else ""
+        name = table.text("kind") if table.has("kind") else self._named_by_key(table, bases, place)
         if ":" in name:
             return self._users(table, name, bases)
         return _known(table.where("kind"), name, bases, place)[1]
+
+    def _named_by_key(self, table: Table, bases: tuple[type, ...], place: str) -> str:
+        """The kind that a key of the table has the name of: `{ wrap = ... }` is of kind "wrap"."""
+        return next((key for key in kinds(bases, place) if table.has(key)), "")
 
     def made(self, table: Table, make: Callable, **more: Any) -> Any:
         """What `make` makes of the table's keys; `more`: arguments that it has from elsewhere."""

@@ -30,7 +30,6 @@ from .scene import (
 )
 from .style import (
     BODIES,
-    BODY_ALPHA,
     BODY_EDGE,
     BODY_ORDER,
     FONT,
@@ -196,10 +195,10 @@ def _bodies(axes: Axes, renderer: RendererAgg, scene: Scene) -> _Piece:
         x = np.asarray(bodies.corners())
         pixels, depth = _on_screen(axes, x.reshape(len(x), -1, *x.shape[-2:]), BODY_ORDER)
         closed = np.concatenate([pixels, pixels[:, :, :1]], axis=2)
-        pen = _pen(renderer, BODY_EDGE, to_rgba(style.edge, BODY_ALPHA))
+        pen = _pen(renderer, BODY_EDGE, to_rgba(style.edge, style.opacity))
         faces += list(np.swapaxes(closed, 0, 1))
         depths.append(depth)
-        looks += [(pen, to_rgba(style.face, BODY_ALPHA))] * pixels.shape[1]
+        looks += [(pen, to_rgba(style.face, style.opacity))] * pixels.shape[1]
     far_first = np.argsort(-np.concatenate([d.mean(axis=2) for d in depths], axis=1), kind="stable")
 
     def draw(i: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import Normalize, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
@@ -19,7 +19,6 @@ from ..mechanics import Scene, System
 from ..simulation.trajectory import Trajectory
 from .style import (
     BODIES,
-    BODY_ALPHA,
     BODY_EDGE,
     BODY_ORDER,
     COLOURED_BY,
@@ -346,10 +345,9 @@ def _filled(scene: Scene, flat: bool):
     styles = [BODIES.get(kind, OTHER_BODY) for kind, n in counts.items() for _ in range(n)]
     return Faces(
         _faces(scene),
-        facecolors=[style.face for style in styles],
-        edgecolors=[style.edge for style in styles],
+        facecolors=[to_rgba(style.face, style.opacity) for style in styles],
+        edgecolors=[to_rgba(style.edge, style.opacity) for style in styles],
         linewidths=BODY_EDGE,
-        alpha=BODY_ALPHA,
         zorder=BODY_ORDER,
     )
 

@@ -40,10 +40,11 @@ class LineStyle(NamedTuple):
 
 
 class BodyStyle(NamedTuple):
-    """Style of a kind of body: colours of its faces and edges."""
+    """Style of a kind of body: colours of its faces and edges, and the opacity of both."""
 
     face: str
     edge: str
+    opacity: float = 0.92
 
 
 class PointStyle(NamedTuple):
@@ -65,9 +66,10 @@ BODIES = {
     "payload": BodyStyle("#E8C48A", "#4A3517"),
     "pulley": BodyStyle("#8C8C8C", "#444444"),
     "drum": BodyStyle("#C9B79C", "#5B4A32"),
+    "surface": BodyStyle("#C9DBA0", "#8FA36B", 0.4),
 }
-#: of all bodies: width of edges [pt], opacity, and their place among lines and points of a plane
-BODY_EDGE, BODY_ALPHA, BODY_ORDER = 0.9, 0.92, 2.5
+#: of all bodies: width of edges [pt], and their place among lines and points of a plane
+BODY_EDGE, BODY_ORDER = 0.9, 2.5
 #: of all points: width [pt] and colour of their edges
 POINT_EDGE = 0.8, "#333333"
 #: kinds of bodies that turn on the spot

@@ -147,6 +147,7 @@ class Stage:
                     self._vertices(corners, kind),
                     _triangles(*corners.shape[:2]),
                     color=to_rgb(style.face),
+                    opacity=style.opacity if style.opacity < 0.9 else None,
                     flat_shading=True,
                     side="double",
                 )

@@ -21,19 +21,23 @@ from ...math.safe import safe_arccos, safe_arctan2, safe_norm, safe_sqrt, safe_u
 SIDE_RULES = ("4.0", "3")
 #: most iterations for the point of reflection inside a surface
 _ITERATIONS = 60
+#: share of the radius by which round-off may put a point of the surface inside it
+ROUND_OFF = 1e-9
 
 
-class Wrap(NamedTuple):
-    """Of one cable past one surface: `length` [m] from end point to end point, wrap `angle` [rad],
-    zero where the cable does not touch, `first` and `second` (3,) [m], where it meets and leaves
-    the surface (both the point nearest to the surface where it does not touch), in the axes of the
-    surface, and whether it `touches`."""
+class WrappedPath(NamedTuple):
+    """Of one cable past one surface: `length` [m] from end point to end point, wrap `angle` [rad]
+    about the centre or the axis, zero where the cable does not touch, `first` and `second` (3,)
+    [m], where it meets and leaves the surface (both the point nearest to the surface where it does
+    not touch), in the axes of the surface, whether it `touches`, and its `turn` [rad], the integral
+    of its curvature along the surface, which is less than `angle` on a helix."""
 
     length: Float[Array, ""]
     angle: Float[Array, ""]
     first: Float[Array, " 3"]
     second: Float[Array, " 3"]
     touches: Bool[Array, ""]
+    turn: Float[Array, ""]
 
 
 class _Plane(NamedTuple):
@@ -58,7 +62,7 @@ def wrap(
     inside: bool = False,
     width=0.0,
     side_rule: str = "4.0",
-) -> Wrap:
+) -> WrappedPath:
     """The shortest path from `x0` to `x1` (3,) [m] past a sphere of a `radius` [m] about the origin
     or a `cylinder` of unbounded length about the z axis; all points in the axes of the surface.
 
@@ -75,7 +79,8 @@ def wrap(
     plane = _cylinder_plane(x0, x1, side) if cylinder else _sphere_plane(x0, x1, side)
     straight = safe_norm(x1 - x0)
     l0, l1 = safe_norm(plane.d0), safe_norm(plane.d1)
-    outside = (l0 >= radius) & (l1 >= radius) & (radius > 0)
+    least = radius * (1.0 - ROUND_OFF)
+    outside = (l0 >= least) & (l1 >= least) & (radius > 0)
     if inside:
         return _through(plane, straight, radius, outside & (l0 > radius) & (l1 > radius))
     turn, sign, allowed = _direction(plane, l0, l1, radius, side_rule)
@@ -89,7 +94,9 @@ def wrap(
     first, second = _tangent_points(plane, l0, l1, radius, sign, flat, angle)
     nearest = _nearest(plane, x0, x1)
     pick = lambda point: jnp.where(touches, point, nearest)
-    return Wrap(length, jnp.where(touches, angle, 0.0), pick(first), pick(second), touches)
+    angle = jnp.where(touches, angle, 0.0)
+    turned = angle * flat / jnp.where(around > 0, around, 1.0)
+    return WrappedPath(length, angle, pick(first), pick(second), touches, turned)
 
 
 @jax.custom_jvp
@@ -213,7 +220,7 @@ def _raised(plane: _Plane, point, share):
     return jnp.sum(point[:, None] * plane.span, axis=0) + height * up
 
 
-def _through(plane: _Plane, straight, radius, outside) -> Wrap:
+def _through(plane: _Plane, straight, radius, outside) -> WrappedPath:
     """Past the inner side: bent at the point of the circle that makes the path shortest."""
     near = _nearest_in_plane(plane.d0, plane.d1)
     misses = outside & (jnp.sum(near * near) > radius * radius)
@@ -225,14 +232,17 @@ def _through(plane: _Plane, straight, radius, outside) -> Wrap:
     point = radius * jnp.stack([c * along[0] - s * along[1], s * along[0] + c * along[1]])
     before, after = safe_norm(point - d0), safe_norm(point - d1)
     flat, dz = before + after, plane.z1 - plane.z0
-    length = jnp.where(misses, safe_sqrt(flat * flat + dz * dz), straight)
+    around = safe_sqrt(flat * flat + dz * dz)
+    length = jnp.where(misses, around, straight)
     bend = safe_arctan2(
         jnp.abs(_area(point - d0, d1 - point)), jnp.sum((point - d0) * (d1 - point))
     )
     here = jnp.where(misses, point, near)
     gap = jnp.where(misses, before / flat, _share(plane.d0, plane.d1))
     where = _raised(plane, here, gap)
-    return Wrap(length, jnp.where(misses, bend, 0.0), where, where, misses)
+    bend = jnp.where(misses, bend, 0.0)
+    turned = 2.0 * jnp.arcsin(flat / jnp.where(around > 0, around, 1.0) * jnp.sin(0.5 * bend))
+    return WrappedPath(length, bend, where, where, misses, turned)
 
 
 def _reflection(d0, d1, radius):

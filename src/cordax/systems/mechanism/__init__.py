@@ -1,5 +1,6 @@
 """Any mechanism from parts: bodies, joints, loops and what exerts forces."""
 
+from ...mechanics.parts.surfaces import CylinderSurface, SphereSurface, Surface
 from .assembly import Mobility
 from .body import WORLD, Body
 from .cables import CableSet, RigidCable, StrainLaw
@@ -25,6 +26,7 @@ from .form import (
     prism,
     self_stress,
 )
+from .guides import Eyelet, Frame, Guide, Pulley, SwivelPulley
 from .iftomm import andrews_squeezer, bricard, n_four_bar, simple_pendulum
 from .involute import LengthInvolute, RigidInvolute, StrainInvolute, StretchInvolute
 from .joints import (
@@ -42,17 +44,19 @@ from .located_joints import Ball, FreeJoint, Hinge, Slider
 from .loops import DistanceLoop, FrameLoop, Loop, RevoluteLoop, SphericalLoop
 from .manipulator import TensegrityManipulator, tensegrity_manipulator
 from .mechanism import Mechanism
-from .routes import Eyelet, Frame, Guide, Pulley, Route, SwivelPulley
+from .routes import Route
 from .solids import Solid, box, cube, cylinder, point_mass, rod, sphere, tube
 from .strut import SingleStrut, single_strut
 from .tendon_drive import TendonDrive
 from .wound import WoundCables
+from .wraps import Wrap
 
 __all__ = [
     "WORLD",
     "Ball",
     "Body",
     "CableSet",
+    "CylinderSurface",
     "DistanceLoop",
     "Effort",
     "Element",
@@ -89,17 +93,20 @@ __all__ = [
     "SingleStrut",
     "Slider",
     "Solid",
+    "SphereSurface",
     "Spherical",
     "SphericalLoop",
     "StrainInvolute",
     "StrainLaw",
     "StretchInvolute",
     "Structure",
+    "Surface",
     "SwivelPulley",
     "TendonDrive",
     "TensegrityManipulator",
     "Universal",
     "WoundCables",
+    "Wrap",
     "andrews_squeezer",
     "as_mechanism",
     "box",

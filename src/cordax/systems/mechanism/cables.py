@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from ..._base.checks import require, require_finite, require_positive, require_shape
 from ..._base.precision import float_field
@@ -23,15 +23,11 @@ from ...mechanics.reference_motion import Reference, as_reference
 from . import drums
 from .body import NAMELESS
 from .elements import Effort, Element, Instant, as_names, spread
+from .guides import Guide
 from .loops import Loop, by_twists, rates, with_ground
-from .routes import Guide, Route
+from .routes import Route
 from .tree import Tree
 from .wound import CableTerms
-
-#: angle [rad] behind the rim of a pulley at which a cable that has left it counts as lost
-FAR_OFF = 0.25 * np.pi
-#: angle [rad] before an arc that is one whole turn off at which a run ends
-NEAR_TURN = 0.05
 
 
 class RigidCable(Loop):
@@ -144,7 +140,12 @@ class CableSet(Element):
       the cable by `exp(mu theta tanh(s/slip_width))` at a guide it slides over with speed s [m/s]
       towards its last end, by theta the angle it turns there. Slower than `slip_width` it sticks:
       it creeps with the share of exp(mu theta) that the load needs. With friction, `stretch` is
-      shared so that the mean tension by length follows the law."""
+      shared so that the mean tension by length follows the law.
+
+    Guides that are a `Wrap` touch the cable only where it bends round them. With w of them, outputs
+    are also the `length` (n,) [m], `wrap_angle` (n, w) [rad] by which a cable turns on each,
+    `tangent_points` (n, w, 2, 3) [m] where it meets and leaves them, and the `contact_force` (n, w,
+    3) [N] that it exerts on them, each with the name of the set in front."""
 
     routes: Route
     law: ElasticCables | StrainLaw
@@ -202,7 +203,10 @@ class CableSet(Element):
 
     @property
     def output_names(self):
-        return tuple(f"{self.name}_{quantity}" for quantity in ("tension", "stretch", "free"))
+        quantities = ("tension", "stretch", "free")
+        if self.routes.surfaces:
+            quantities += ("length", "wrap_angle", "tangent_points", "contact_force")
+        return tuple(f"{self.name}_{quantity}" for quantity in quantities)
 
     def check(self, tree: Tree):
         for names in self.bodies:
@@ -323,7 +327,27 @@ class CableSet(Element):
     def outputs(self, at, u):
         cable = self.state(at)
         values = cable.tension, cable.stretch, cable.free
+        if self.routes.surfaces:
+            values += self.contacts(at, cable.tension)
         return dict(zip(self.output_names, values, strict=True))
+
+    def contacts(self, at: Instant, tension):
+        """Lengths (n,) [m], wrap angles (n, w) [rad], points (n, w, 2, 3) [m] where the cables meet
+        and leave the w surfaces on their way, and the forces (n, w, 3) [N] that they exert on
+        them in the world, at tensions (n, k) [N] of the segments."""
+        bodies, where = self.carriers(at.tree), np.array(self.routes.surfaces)
+        R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
+
+        def of_one(route, R, p):
+            passed = [route.passages(R, p)[i] for i in where]
+            stack = lambda name: jnp.stack([getattr(s, name) for s in passed])
+            along = jnp.stack([s.along() for s in passed])
+            return jnp.sum(route.at(R, p).parts), stack("turn"), stack("points"), along
+
+        carried = (take(x, bodies) for x in (R, p))
+        length, angle, points, along = jax.vmap(of_one)(self.routes, *carried)
+        into, out = tension[:, where - 1, None], tension[:, where, None]
+        return length, angle, points, out * along[:, :, 1] - into * along[:, :, 0]
 
 
 def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
@@ -365,60 +389,3 @@ def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTer
     bias = jax.jvp(moved, (t, q), (jnp.ones_like(t), q_rate))[1]
     columns = jnp.where((strain > 0)[:, None], columns, 0.0).T
     return CableTerms(strain, stiffness, columns, rows, bias)
-
-
-class Reach(NamedTuple):
-    """Of cables over guides of one kind: names of the `bodies` of their guides, `squares` (n, k)
-    [m^2], positive where a segment exists, `arcs` (n, w) [rad] on inner pulleys, and `margins`
-    (n, p) [rad] to arcs one turn off on all pulleys (`Route`)."""
-
-    bodies: tuple[tuple[str, ...], ...]
-    squares: Float[Array, "n k"]
-    arcs: Float[Array, "n w"]
-    margins: Float[Array, "n p"]
-
-    def good(self) -> Bool[Array, ""]:
-        """Whether every segment exists, none has left its pulley for long, and no arc is about to
-        jump by a turn."""
-        there = jnp.all(self.squares > 0) & jnp.all(self.arcs > -FAR_OFF)
-        return there & jnp.all(self.margins > NEAR_TURN)
-
-    def missing(self) -> str:
-        """The first segment that is not there, or cable that has left a pulley."""
-        lost = np.argwhere(~(np.asarray(self.squares) > 0))
-        gone = np.argwhere(~(np.asarray(self.arcs) > -FAR_OFF))
-        if not len(lost) and not len(gone):
-            names = self.bodies[np.argwhere(~(np.asarray(self.margins) > NEAR_TURN))[0][0]]
-            limit = "whose whole turns can be told apart: it is half a turn from Pulley.zero at an "
-            limit += "end, or three quarters of a turn round an inner pulley (see Pulley.turns)"
-            return f"for the cable {names[0]}-{names[-1]} {limit}"
-        if not len(lost):
-            names = self.bodies[gone[0][0]]
-            return f"for the cable {names[0]}-{names[-1]} round its pulley: it has left it"
-        cable, segment = lost[0]
-        names = self.bodies[cable]
-        a, b = names[segment : segment + 2]
-        return f"from {a!r} to {b!r}, segment {segment + 1} of the cable {names[0]}-{names[-1]}"
-
-
-def reaches(
-    tree: Tree, loops: Sequence[Loop], groups, kinds, elements: Sequence[Element], R, p
-) -> list[Reach]:
-    """Of all cables of a mechanism, rigid (`loops` in `groups`, with `kinds` their numbers) and
-    elastic, at world poses (N, 3, 3), (N, 3)."""
-    R, p = with_ground(R, p)
-    routed = [
-        (tuple(loops[i].bodies for i in group.members), group.bodies, Route(kind.guides))
-        for group, kind in zip(groups, kinds, strict=True)
-        if isinstance(kind, RigidCable)
-    ]
-    for element in elements:
-        if isinstance(element, CableSet):
-            routed.append((element.bodies, element.carriers(tree), element.routes))
-    both = jax.vmap(
-        lambda route, R, p: (route.reach(R, p), route.arcs(R, p), route.turn_margin(R, p))
-    )
-    return [
-        Reach(names, *both(routes, take(R, index), take(p, index)))
-        for names, index, routes in routed
-    ]

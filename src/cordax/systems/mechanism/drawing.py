@@ -11,11 +11,13 @@ from .body import Body
 from .cables import CableSet, RigidCable
 from .drums import Drums, locate, pulley_ends
 from .elements import Element, Instant
+from .guides import Eyelet, Pulley
 from .kinematics import cross
 from .loops import Loop, SphericalLoop, frames, with_ground
-from .routes import Eyelet, Pulley, Route
+from .routes import Route
 from .tree import Tree
 from .wound import WoundCables
+from .wraps import Wrap
 
 
 def scene(
@@ -25,7 +27,7 @@ def scene(
     R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
     tree, wound = at.tree, [e for e in elements if isinstance(e, WoundCables)]
     ends = {tree.body(name) for law in wound for name in law.cables}
-    lines, turning = {}, []
+    lines, turning, surfaces = {}, [], []
     if bars := _bars(tree, bodies, loops, elements, ends, R, p):
         lines["bar"] = jnp.stack(bars)
     ways = []
@@ -42,13 +44,22 @@ def scene(
         ways.append(jax.vmap(of_one)(routes, R[carriers], p[carriers]))
         drawn = jax.vmap(_wheels)(routes, R[carriers], p[carriers], paid_out)
         turning += [jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), w) for w in drawn]
+        for i in routes.surfaces:
+            at_carrier = R[carriers[:, i]], p[carriers[:, i]]
+            surfaces.append(jax.vmap(_surface)(routes.guides[i], *at_carrier))
     if ways:
         # of one length, where kinds of ways differ: the last point again
         most = max(x.shape[1] for x in ways)
         longer = lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], most - x.shape[1], 1)], 1)
         lines["cable"] = jnp.concatenate([longer(x) for x in ways])
-    pulleys = {"pulley": joined(*turning)} if turning else {}
-    return Scene(lines, {"joint": p[:-1]}, pulleys)
+    shown = {"pulley": turning, "surface": surfaces}
+    shown = {kind: joined(*parts) for kind, parts in shown.items() if parts}
+    return Scene(lines, {"joint": p[:-1]}, shown)
+
+
+def _surface(guide: Wrap, R, p) -> Bodies:
+    axes = jnp.sum(R[:, :, None] * guide.axes[None], axis=1)
+    return Bodies(p + jnp.sum(R * guide.at, axis=1), axes, guide.wrap.faces())
 
 
 def tensions(at: Instant, loops, elements, multipliers) -> Float[Array, " n"] | None:

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..._base.checks import describe, require, require_values
 from .body import Body
+from .guides import Guide, Pulley
 from .joints import Fixed, Revolute
-from .routes import Guide, Pulley
 from .tree import Tree
 
 

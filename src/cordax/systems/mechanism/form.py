@@ -11,9 +11,9 @@ import numpy as np
 from ..._base.checks import require
 from .body import Body
 from .cables import CableSet, StrainLaw
+from .guides import Eyelet
 from .joints import Floating, rotation_between
 from .mechanism import Mechanism
-from .routes import Eyelet
 from .solids import cylinder
 
 #: singular values below this share of the largest count as zero

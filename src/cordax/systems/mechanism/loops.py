@@ -28,9 +28,9 @@ from ..._jax.materialise import materialise
 from ...math.safe import safe_sqrt
 from ...mechanics.constraints import ConstraintTerms
 from .body import NAMELESS
+from .guides import Frame
 from .joints import rotation_between
 from .kinematics import Motions, cross
-from .routes import Frame
 from .tree import Tree, picked
 
 _EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))

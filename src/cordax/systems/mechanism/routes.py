@@ -1,8 +1,8 @@
 """The way of a cable: from a body over guides to another body.
 
-A guide is an eyelet or a pulley carried by any body, the ground included. Every straight part and
-every arc follows from the poses of the carriers alone, so forces on all of them are the gradient of
-the length.
+A guide is an eyelet, a pulley or a wrapping surface carried by any body, the ground included.
+Every straight part and every arc follows from the poses of the carriers alone, so forces on all of
+them are the gradient of the length.
 
 In the plane of a pulley with unit normal n, a cable that travels along t passes a centre c at the
 tangent point `c - rho n x t`: rho is the radius with a sign, positive where the cable goes round
@@ -18,128 +18,18 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..._base.checks import (
-    require,
-    require_positive,
-    require_shape,
-    require_unit,
-    require_values,
-)
-from ..._base.precision import float_field
+from ..._base.checks import require, require_values
 from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_sqrt, safe_unit
-from ...mechanics.parts.exits import over_pulley, tangent_square
-from .body import NAMELESS, WORLD
+from .body import NAMELESS
+from .guides import Eyelet, Frame, Guide, Pulley, Swivelled, SwivelPulley
 from .kinematics import cross
+from .wraps import Passage, Wrap, check_neighbours, passages
 
 #: points that an arc is drawn with
 _ARC = 9
 #: arcs on pulleys are counted from this share of a turn behind none
 _BEHIND = 0.25
-
-
-class Frame(NamedTuple):
-    """Pose of a body: axes (3, 3) and origin (3,) [m] in the world."""
-
-    R: Float[Array, "3 3"]
-    p: Float[Array, " 3"]
-
-    def point(self, x):
-        """World position (3,) of a point of the body."""
-        return self.p + self.direction(x)
-
-    def direction(self, x):
-        """World components (3,) of a vector of the body."""
-        return jnp.sum(self.R * x, axis=1)
-
-
-class Guide(eqx.Module):
-    """Something on a `body` that a cable is attached to or led by."""
-
-    body: eqx.AbstractVar[str]
-    at: eqx.AbstractVar[Float[Array, " 3"]]
-
-
-class Eyelet(Guide):
-    """A point (3,) [m] of a body; at the ends of a cable, where it is attached."""
-
-    body: str = eqx.field(static=True, default=WORLD)
-    at: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-
-    def __check_init__(self):
-        require_shape("at", self.at, (3,))
-
-
-class Pulley(Guide):
-    """A pulley of a `radius` [m] (at the centre line of the cable) with its centre `at` (3,) [m]
-    and its `axis` (3,), a unit vector, in the body that carries it. The cable goes round it
-    counterclockwise about the axis, or clockwise with `clockwise`; `turns` counts whole windings
-    beyond the arc it lies on, which is at most three quarters of a turn (beyond that give one turn
-    more). Where the cable would leave the pulley the arc becomes negative, as if a groove held the
-    cable: the run warns of `cable_off_pulley`, and ends at an eighth of a turn. At an end of a
-    cable it is a drum: its arc is zero where the cable, followed from its first to its last end,
-    runs in the direction `zero` (3,), perpendicular to the axis, and lies within half a turn of it.
-    A run ends before an arc passes these limits, where the length would jump by a turn."""
-
-    body: str = eqx.field(static=True)
-    at: Float[Array, " 3"] = float_field()
-    radius: Float[Array, ""] = float_field()
-    axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
-    zero: Float[Array, " 3"] = float_field(default=(1.0, 0.0, 0.0))
-    clockwise: bool = eqx.field(static=True, default=False)
-    turns: int = eqx.field(static=True, default=0)
-
-    def __check_init__(self):
-        require_shape("at", self.at, (3,))
-        require_positive("radius", self.radius)
-        require_unit("axis", self.axis)
-        require_unit("zero", self.zero)
-        square = lambda zero, axis: abs((zero * axis).sum()) < 1e-5
-        expected = "a unit vector perpendicular to the axis"
-        require_values("zero", square, self.zero, self.axis, expected=expected)
-
-
-class SwivelPulley(Guide):
-    """A pulley of a `radius` [m] that swivels about the `axis` (3,), a unit vector, through the
-    point `at` (3,) [m] of its carrier and has no inertia: the cable comes along that axis, from
-    below, and the pulley always faces the next guide, an eyelet; as the last guide of a cable it
-    faces the one before. Its arc counts from the axis (`mechanics.exits.PulleyExit` on any body).
-    Between two guides the cable is led to the axis at `at` as by an eyelet, where the tension
-    changes by friction: by the angle it turns there and the arc."""
-
-    body: str = eqx.field(static=True)
-    at: Float[Array, " 3"] = float_field()
-    radius: Float[Array, ""] = float_field()
-    axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
-
-    def __check_init__(self):
-        require_shape("at", self.at, (3,))
-        require_positive("radius", self.radius)
-        require_unit("axis", self.axis)
-
-    def way(self, frame: Frame, x) -> "Swivelled":
-        """To a world point (3,)."""
-        d, up, r = x - frame.point(self.at), frame.direction(self.axis), self.radius
-        height = jnp.sum(d * up)
-        beside = d - up * height
-        aside = safe_norm(beside)
-        square = tangent_square(aside, height, r)
-        h = safe_sqrt(square)
-        # in the plane of the pulley, from its centre
-        x, D = aside - r, jnp.where(square > 0, square + r * r, 1.0)
-        along = (h * x + r * height) / D * safe_unit(beside) + (h * height - r * x) / D * up
-        return Swivelled(over_pulley(aside, height, r), h, square, along, up)
-
-
-class Swivelled(NamedTuple):
-    """Over a swivelling pulley: arc and straight part, `whole` [m], the `straight` part [m], how
-    far its end is from the rim, `square` [m^2], and unit vectors `along` it and `up` the axis."""
-
-    whole: Float[Array, ""]
-    straight: Float[Array, ""]
-    square: Float[Array, ""]
-    along: Float[Array, " 3"]
-    up: Float[Array, " 3"]
 
 
 class RouteState(NamedTuple):
@@ -168,6 +58,7 @@ class Route(eqx.Module):
                 faced = self.guides[self._faced(i)]
                 after = "an Eyelet next to a SwivelPulley"
                 require(isinstance(faced, Eyelet), "guides", type(faced).__name__, after)
+        check_neighbours(self.guides)
 
     def _faced(self, i: int) -> int:
         """The guide that a swivelling pulley faces."""
@@ -185,6 +76,18 @@ class Route(eqx.Module):
     def bodies(self) -> tuple[str, ...]:
         return tuple(g.body for g in self.guides)
 
+    @property
+    def surfaces(self) -> tuple[int, ...]:
+        """Which guides are wrapping surfaces."""
+        return tuple(i for i, g in enumerate(self.guides) if isinstance(g, Wrap))
+
+    def passages(self, R, p) -> dict[int, Passage]:
+        """How the cable passes each wrapping surface, by guide."""
+        if not self.surfaces:
+            return {}
+        x = p + jnp.sum(R * jnp.stack([g.at for g in self.guides])[:, None], axis=2)
+        return passages(self.guides, R, p, x)
+
     def at(self, R, p) -> RouteState:
         """Lengths and angles with the guides' bodies at poses (g, 3, 3), (g, 3)."""
         x, _, way = self._ways(R, p)
@@ -196,6 +99,12 @@ class Route(eqx.Module):
             here = np.arange(last) == min(i, last - 1)
             parts, straight = jnp.where(here, s.whole, parts), jnp.where(here, s.straight, straight)
             t = jnp.where(here[:, None], s.along if i < last else -s.along, t)
+        passed = self.passages(R, p)
+        if passed:
+            parts = _with(parts, passed, "parts")
+            straight = _with(straight, passed, "straight")
+            if len(passed) < last - 1:  # directions matter at eyelets
+                t = _directions(t, passed)
         wrap, order = [], []
         eyelets = [i for i in range(1, last) if not isinstance(self.guides[i], Pulley)]
         if eyelets:
@@ -206,6 +115,8 @@ class Route(eqx.Module):
             for i, s in swivelled.items():
                 arc = (s.whole - s.straight) / self.guides[i].radius  # pyright: ignore
                 angles = angles + jnp.where(np.array(eyelets) == i, arc, 0.0)
+            for i, s in passed.items():
+                angles = jnp.where(np.array(eyelets) == i, s.turn, angles)
             wrap.append(angles)
             order += eyelets
         where = [i for i, g in enumerate(self.guides) if isinstance(g, Pulley)]
@@ -257,8 +168,11 @@ class Route(eqx.Module):
         """The cable as drawn [m]: its ends and the arcs on inner pulleys, whole turns left out; on
         a drum from where it leaves, on a `SwivelPulley` by the point it swivels about."""
         places, normals, way = self._ways(R, p)
-        points, last = [], len(self.guides) - 1
+        points, last, passed = [], len(self.guides) - 1, self.passages(R, p)
         for i, (guide, place, n) in enumerate(zip(self.guides, places, normals, strict=True)):
+            if i in passed:
+                points.append(passed[i].curve(jnp.linspace(0.0, 1.0, 2 * _ARC)))
+                continue
             if not isinstance(guide, Pulley):
                 points.append(place[None])
                 continue
@@ -300,11 +214,14 @@ class Route(eqx.Module):
         return jnp.stack(margins) if margins else jnp.zeros(0, p.dtype)
 
     def reach(self, R, p) -> Float[Array, " k"]:
-        """Positive where each segment exists [m^2]: no guide inside a pulley."""
+        """Positive where each segment exists [m^2]: no guide inside a pulley or a surface."""
         x, _, way = self._ways(R, p)
         square, last = way.square, len(self.guides) - 1
         for i, s in self._swivelled(R, p, x).items():
             square = jnp.where(np.arange(last) == min(i, last - 1), s.square, square)
+        for i, s in self.passages(R, p).items():
+            for end in (0, 1):
+                square = jnp.where(np.arange(last) == i - 1 + end, s.clearance[end], square)
         return square
 
     def _signs(self) -> np.ndarray:
@@ -346,6 +263,22 @@ class _Ways(NamedTuple):
     straight: Float[Array, " k"]
     along: Float[Array, "k 3"]
     square: Float[Array, " k"]
+
+
+def _with(values, passed: dict[int, Passage], name: str):
+    """Values (k,) of the segments, with those next to wrapping surfaces replaced by the share of
+    the passages; a segment between two surfaces belongs to both."""
+    found: dict[int, list] = {}
+    for i, s in passed.items():
+        for end in (0, 1):
+            found.setdefault(i - 1 + end, []).append(getattr(s, name)[end])
+    return jnp.stack([sum(found[k]) if k in found else values[k] for k in range(len(values))])
+
+
+def _directions(t, passed: dict[int, Passage]):
+    """Directions `t` (k, 3) of the segments, with those next to wrapping surfaces replaced."""
+    found = {i - 1 + end: along for i, s in passed.items() for end, along in enumerate(s.along())}
+    return jnp.stack([found.get(k, t[k]) for k in range(len(t))])
 
 
 def _check_common_plane(a: Pulley, b: Pulley) -> None:

@@ -1,17 +1,84 @@
 """What a mechanism cannot be computed without: ways for its cables, and mass on its joints."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .cables import CableSet, Reach, RigidCable, reaches
+from ..._jax.constant_gather import take
+from .cables import CableSet, RigidCable
 from .dynamics import Masses
 from .elements import Element
-from .loops import Loop
+from .loops import Loop, with_ground
+from .routes import Route
 from .tree import Tree
 
+#: angle [rad] behind the rim of a pulley at which a cable that has left it counts as lost
+FAR_OFF = 0.25 * np.pi
+#: angle [rad] before an arc that is one whole turn off at which a run ends
+NEAR_TURN = 0.05
 #: of arcs [rad] and tensions [N]
 _ROUND_OFF = 1e-9
+
+
+class Reach(NamedTuple):
+    """Of cables over guides of one kind: names of the `bodies` of their guides, `squares` (n, k)
+    [m^2], positive where a segment exists, `arcs` (n, w) [rad] on inner pulleys, and `margins`
+    (n, p) [rad] to arcs one turn off on all pulleys (`Route`)."""
+
+    bodies: tuple[tuple[str, ...], ...]
+    squares: Float[Array, "n k"]
+    arcs: Float[Array, "n w"]
+    margins: Float[Array, "n p"]
+
+    def good(self) -> Bool[Array, ""]:
+        """Whether every segment exists, none has left its pulley for long, and no arc is about to
+        jump by a turn."""
+        there = jnp.all(self.squares > 0) & jnp.all(self.arcs > -FAR_OFF)
+        return there & jnp.all(self.margins > NEAR_TURN)
+
+    def missing(self) -> str:
+        """The first segment that is not there, or cable that has left a pulley."""
+        lost = np.argwhere(~(np.asarray(self.squares) > 0))
+        gone = np.argwhere(~(np.asarray(self.arcs) > -FAR_OFF))
+        if not len(lost) and not len(gone):
+            names = self.bodies[np.argwhere(~(np.asarray(self.margins) > NEAR_TURN))[0][0]]
+            limit = "whose whole turns can be told apart: it is half a turn from Pulley.zero at an "
+            limit += "end, or three quarters of a turn round an inner pulley (see Pulley.turns)"
+            return f"for the cable {names[0]}-{names[-1]} {limit}"
+        if not len(lost):
+            names = self.bodies[gone[0][0]]
+            return f"for the cable {names[0]}-{names[-1]} round its pulley: it has left it"
+        cable, segment = lost[0]
+        names = self.bodies[cable]
+        a, b = names[segment : segment + 2]
+        return f"from {a!r} to {b!r}, segment {segment + 1} of the cable {names[0]}-{names[-1]}"
+
+
+def reaches(
+    tree: Tree, loops: Sequence[Loop], groups, kinds, elements: Sequence[Element], R, p
+) -> list[Reach]:
+    """Of all cables of a mechanism, rigid (`loops` in `groups`, with `kinds` their numbers) and
+    elastic, at world poses (N, 3, 3), (N, 3)."""
+    R, p = with_ground(R, p)
+    routed = [
+        (tuple(loops[i].bodies for i in group.members), group.bodies, Route(kind.guides))
+        for group, kind in zip(groups, kinds, strict=True)
+        if isinstance(kind, RigidCable)
+    ]
+    for element in elements:
+        if isinstance(element, CableSet):
+            routed.append((element.bodies, element.carriers(tree), element.routes))
+    both = jax.vmap(
+        lambda route, R, p: (route.reach(R, p), route.arcs(R, p), route.turn_margin(R, p))
+    )
+    return [
+        Reach(names, *both(routes, take(R, index), take(p, index)))
+        for names, index, routes in routed
+    ]
 
 
 def cable_reaches(
@@ -51,8 +118,8 @@ def expected(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> st
             return f"mass on every joint, or loops that hold what has none, as {names} carry none"
     lost = next(reach for reach in found if not np.asarray(reach.good()))
     return (
-        "guides of cables that are apart, none inside of a pulley, as there is no way "
-        + lost.missing()
+        "guides of cables that are apart, none inside of a pulley or a wrapping surface, as there "
+        "is no way " + lost.missing()
     )
 
 
