@@ -56,6 +56,7 @@ def test_two_hands_bend_a_wire(tmp_path, capsys):
 
     two_hands.main(tmp_path, iterations=1)
     printed = capsys.readouterr().out
+    # regression: stored output of this code
     assert "128.9 deg     88.468 mm" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"two_hands.png", "two_hands.gif"}
     plt.close("all")
