@@ -61,7 +61,7 @@ def timed(machine, state, dt: float, repeats: int = 3, **options) -> dict:
     seconds = measure.processor(lambda: go().q, repeats=repeats)
     q = run.q if isinstance(machine, RopeRobot) else jax.vmap(machine._whole)(run.q)
     counted = {k: int(v) for k, v in run.statistics.items()}
-    good = bool(run.result == cordax.RESULTS.successful)
+    good = bool(run.result == cordax.Result.SUCCESSFUL)
     return {"s": seconds, "ended_well": good, **counted, **case.errors(q, run.violation)}
 
 

@@ -10,12 +10,12 @@ from jaxtyping import Array, Float
 
 import cordax
 from cordax import (
-    RESULTS,
     Baumgarte,
     Dynamics,
     GeneralisedAlpha,
     ImplicitMidpoint,
     Projected,
+    Result,
     System,
     Unilateral,
     float_field,
@@ -197,7 +197,7 @@ def _with(stiffness):
 def test_members_of_a_batch_carry_a_code():
     stiffness = jnp.array([1.0, -1.0, jnp.nan, 4.0])
     runs = cordax.simulate_batch(_with, stiffness, **RUN)
-    refused = np.asarray(runs.result == RESULTS.invalid_numbers)
+    refused = np.asarray(runs.result == Result.INVALID_NUMBERS)
     np.testing.assert_array_equal(refused, [False, True, True, False])
     np.testing.assert_array_equal(runs.succeeded, [True, False, False, True])
     np.testing.assert_array_equal(runs.failure_time[1:3], 0.0)

@@ -9,7 +9,7 @@ _request_hoisting()  # sets XLA_FLAGS, before JAX runs anything: the only side e
 
 from ._base.precision import enable_x64 as enable_x64  # noqa: E402
 from ._base.precision import float_field as float_field  # noqa: E402
-from ._base.results import RESULTS as RESULTS  # noqa: E402
+from ._base.results import Result as Result  # noqa: E402
 from ._jax.xla_flags import enable_cache as enable_cache  # noqa: E402
 from ._jax.xla_flags import hoisting_active as hoisting_active  # noqa: E402
 from .formulations import Baumgarte as Baumgarte  # noqa: E402

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cordax import RESULTS, simulate
+from cordax import Result, simulate
 from cordax.control import BoundedTension, Quintic, TaskSpaceControl
 from cordax.mechanics.parts.drives import ProgrammedLengths, Winches
 from cordax.mechanics.parts.exits import PointExit
@@ -56,7 +56,7 @@ def test_a_path_that_no_tensions_follow_ends_by_name(machine, followed):
     most = float(followed[1]["tension"][0].max()) + 2.0
     bounds = BoundedTension(20.0, most, mean=60.0)
     run = simulate(machine, control=TaskSpaceControl(machine, PATH, distribution=bounds), **OPTIONS)
-    assert run.result == RESULTS.qp_infeasible
+    assert run.result == Result.QP_INFEASIBLE
     assert 0.0 < float(run.failure_time) < 0.25
     assert "Relax the tension bounds" in run.summary()
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from cordax import (
-    RESULTS,
     RK4,
     Baumgarte,
     Dynamics,
@@ -19,6 +18,7 @@ from cordax import (
     Minimal,
     Penalty,
     Projected,
+    Result,
     Rosenbrock2,
     State,
     UdwadiaKalaba,
@@ -162,7 +162,7 @@ OPTIONS = {"dt": 0.01, "duration": 0.5, "save_every": 10, "throw": False}
 )
 def test_redundant_rows_end_a_run_by_name(formulation, integrator):
     run = simulate(TWICE, formulation=formulation, integrator=integrator, **OPTIONS)
-    assert run.result == RESULTS.singular_constraints
+    assert run.result == Result.SINGULAR_CONSTRAINTS
     assert np.all(np.isfinite(run.q)) and np.all(np.isfinite(run.v))
     assert float(run.failure_time) == pytest.approx(0.01)
     assert "lost rank" in run.summary()

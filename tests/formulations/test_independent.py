@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import RESULTS, SimulationError, State, System, simulate
+from cordax import Result, SimulationError, State, System, simulate
 from cordax.formulations import IndependentCoordinates
 
 CRANK, ROD = 0.3, 1.0  # lengths [m]
@@ -51,7 +51,7 @@ def turning():
 
 
 def test_the_crank_turns_through_all_dead_centres(turning):
-    assert turning.result == RESULTS.successful
+    assert turning.result == Result.SUCCESSFUL
     assert float(turning.q[-1, 0]) > 1.5 + 2 * np.pi
     np.testing.assert_allclose(turning.energy()["total"], turning.energy()["total"][0], atol=1e-7)
 
@@ -61,7 +61,7 @@ def test_a_run_ends_at_a_dead_centre_of_its_independent_coordinates(method, turn
     dead_centre = float(turning.t[np.argmax(np.asarray(turning.q[:, 0]) > np.pi)])
     for dt in (1e-3, 1e-2):
         found = run("slider", method, dt)
-        assert found.result == RESULTS.dead_centre
+        assert found.result == Result.DEAD_CENTRE
         assert float(found.failure_time) == pytest.approx(dead_centre, abs=2e-3 + 1.5 * dt)
 
 

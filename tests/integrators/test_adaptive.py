@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import RESULTS, State, simulate
+from cordax import Result, State, simulate
 from cordax.control import Hermite, InputPath, Pulses, RecordedInput
 from cordax.systems import Oscillator
 from helpers.hung_ball import Ball, swing
@@ -57,7 +57,7 @@ def test_a_step_without_solution_is_repeated_smaller():
     method = cordax.ImplicitMidpoint(max_iterations=3)
     options = {"dt": 0.5, "duration": 1.0, "integrator": method, "throw": False}
     machine = cordax.systems.Pendulum(length=0.3)
-    assert simulate(machine, START, **options).result == RESULTS.newton_not_converged
+    assert simulate(machine, START, **options).result == Result.NEWTON_NOT_CONVERGED
     run = simulate(machine, START, accuracy=1e-2, **options)
     assert bool(run.succeeded) and int(run.statistics["refused"]) > 0
     # two or three per solved step, and all of those that were not solved; three steps per part
@@ -78,7 +78,7 @@ def test_newton_iterations_of_fixed_steps(integrator):
 def test_too_many_steps_have_their_own_code():
     few = cordax.Adaptive(cordax.RK4(), 1e-10, tries=5)
     run = simulate(Oscillator(), START, dt=1.0, duration=2.0, integrator=few, throw=False)
-    assert run.result == RESULTS.accuracy_not_reached and float(run.failure_time) == 1.0
+    assert run.result == Result.ACCURACY_NOT_REACHED and float(run.failure_time) == 1.0
     # the work of the step that failed is counted, that of the motion that did not go on is not
     assert sum(int(x) for x in run.statistics.values()) == 5
 
@@ -87,7 +87,7 @@ def test_work_of_a_step_that_failed_is_counted():
     stuck = cordax.ImplicitMidpoint(max_iterations=2)
     options = {"dt": 0.5, "duration": 2.0, "integrator": stuck, "throw": False}
     run = simulate(cordax.systems.Pendulum(length=0.3), START, **options)
-    assert run.result == RESULTS.newton_not_converged and float(run.failure_time) == 0.5
+    assert run.result == Result.NEWTON_NOT_CONVERGED and float(run.failure_time) == 0.5
     assert int(run.statistics["newton_iterations"]) == 2
 
 

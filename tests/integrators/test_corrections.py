@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import cordax
-from cordax import RESULTS, State, simulate
+from cordax import Result, State, simulate
 from cordax.systems import Pendulum
 from helpers.machines import Bead
 
@@ -53,9 +53,9 @@ def test_a_step_that_one_correction_does_not_solve_ends_the_run():
     options = {"dt": 0.2, "duration": 1.0, "throw": False}
     machine = Pendulum(length=0.1)
     run = simulate(machine, fast, integrator=ONCE, **options)
-    assert run.result == RESULTS.newton_not_converged
+    assert run.result == Result.NEWTON_NOT_CONVERGED
     run = simulate(machine, fast, integrator=ONCE, accuracy=1e-2, **options)
-    assert run.result == RESULTS.successful
+    assert run.result == Result.SUCCESSFUL
 
 
 def test_derivatives_are_those_of_the_steps():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import RESULTS, Diffrax, State, simulate
+from cordax import Diffrax, Result, State, simulate
 from cordax.systems import Oscillator
 from helpers.hung_ball import Ball
 from helpers.machines import FreeBody
@@ -83,13 +83,13 @@ def test_failures_are_told_apart(adaptive):
 
     out = simulate(Fenced(stiffness=K), START, integrator=adaptive, **OPTIONS)
     first = np.argmax(exact(np.asarray(out.t)) <= -0.5)
-    assert out.result == RESULTS.runaway_state
+    assert out.result == Result.RUNAWAY_STATE
     assert float(out.failure_time) == float(out.t[first])
     assert np.all(out.q[first:] == out.q[first - 1])
 
     few = Diffrax(adaptive.solver, adaptive.controller, max_steps=16)
     out = simulate(Oscillator(stiffness=K), START, integrator=few, **OPTIONS)
-    assert out.result == RESULTS.max_steps_reached
+    assert out.result == Result.MAX_STEPS_REACHED
     assert 0.0 < float(out.failure_time) < 2.0
     assert np.all(np.isfinite(out.q))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import RESULTS, Trajectory
+from cordax import Result, Trajectory
 from cordax.papers.rod import figures, paper
 from cordax.papers.rod.claims import judge
 from cordax.papers.rod.experiments import (
@@ -108,7 +108,7 @@ def _run():
     start, rows = rod.default_state(), lambda x: jnp.tile(x, (5,) + (1,) * jnp.ndim(x))
     control = {"control": rows(rod.control(0.0, start.q).T)}
     still = rows(start.q), rows(start.v), rows(jnp.zeros(3)), rows(jnp.zeros(0)), jnp.zeros(5)
-    good = {}, RESULTS.successful, jnp.asarray(INF), rod
+    good = {}, Result.SUCCESSFUL, jnp.asarray(INF), rod
     return Run(rod, Trajectory(0.5 * jnp.arange(5), *still, control, *good), _timing(0.1))
 
 

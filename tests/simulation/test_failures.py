@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import RESULTS, SimulationError, State, simulate
-from cordax._base.results import Code
+from cordax import Result, SimulationError, State, simulate
 from cordax.control import PID, Sinusoid
 from cordax.simulation import executor
 from cordax.systems import Neck, Oscillator, Pendulum
@@ -43,7 +42,7 @@ def test_runaway_state():
     steps, rows = growing(1.0, 0.1, 2.0)
     options = {"dt": 0.1, "duration": 20.0, "integrator": "explicit_euler"}
     run = simulate(Fenced(), throw=False, **options)
-    assert run.result == RESULTS.runaway_state
+    assert run.result == Result.RUNAWAY_STATE
     assert float(run.failure_time) == pytest.approx(0.1 * steps)
     np.testing.assert_allclose(run.q[:steps, 0], rows, rtol=1e-12)
     assert np.all(run.q[steps:] == run.q[steps - 1])  # the last good one, repeated
@@ -60,7 +59,7 @@ def test_a_short_run_that_grows_in_every_step_is_not_called_finished():
     run = lambda dt: simulate(
         Oscillator(1.0, 100.0, 0.0), start, dt=dt, duration=100 * dt, integrator="rk4", throw=False
     )
-    assert run(0.29).result == RESULTS.runaway_state
+    assert run(0.29).result == Result.RUNAWAY_STATE
     assert bool(run(0.28).succeeded) and np.max(np.abs(run(0.28).q)) <= 0.1
 
 
@@ -71,7 +70,7 @@ def test_nonfinite_state():
     good = simulate(Bead(gravity=0.0, damping=0.0), start, **options)
     passed = int(np.argmax(good.q[:, 0] > 1.0))  # first state whose force is NaN
     run = simulate(pole, start, throw=False, **options)
-    assert run.result == RESULTS.nonfinite_state
+    assert run.result == Result.NONFINITE_STATE
     assert float(run.failure_time) == pytest.approx(0.01 * (passed + 1))
     np.testing.assert_allclose(run.q[: passed + 1], good.q[: passed + 1], rtol=1e-12)
     assert np.all(np.isfinite(run.q)) and np.all(np.isfinite(run.v))
@@ -110,7 +109,7 @@ def test_inside_of_jit_why_it_failed_is_said_first(transformed, caplog):
 def test_newton_not_converged():
     stuck = cordax.ImplicitEuler(max_iterations=1)
     run = simulate(Pendulum(), dt=0.5, duration=1.0, integrator=stuck, throw=False)
-    assert run.result == RESULTS.newton_not_converged
+    assert run.result == Result.NEWTON_NOT_CONVERGED
     assert float(run.failure_time) == 0.5
 
 
@@ -133,7 +132,7 @@ def test_a_later_phase_does_not_revive_a_failed_run():
     phases = [(Fenced(), 20.0), (Fenced(), 21.0)]
     run = simulate(phases, dt=0.1, integrator="explicit_euler", throw=False)
     steps, _ = growing(1.0, 0.1, 2.0)
-    assert run.result == RESULTS.runaway_state
+    assert run.result == Result.RUNAWAY_STATE
     assert float(run.failure_time) == pytest.approx(0.1 * steps)
     assert run.t.shape == (211,)
     assert np.all(run.q[steps:] == run.q[steps - 1])
@@ -252,7 +251,7 @@ class Refuses(cordax.Controller):
         return self.every
 
     def __call__(self, t, state, memory):
-        code = jnp.where(t < self.until, 0, int(Code.QP_INFEASIBLE))
+        code = jnp.where(t < self.until, 0, int(Result.QP_INFEASIBLE))
         return jnp.zeros(1), memory, code
 
 
@@ -260,7 +259,7 @@ class Refuses(cordax.Controller):
 def test_a_controller_ends_a_run_with_its_own_code(every, failure):
     """At the end of the first step whose inputs it refuses: of a stage, or of the sample."""
     run = simulate(Pendulum(), control=Refuses(every=every), throw=False, **OK)
-    assert run.result == RESULTS.qp_infeasible
+    assert run.result == Result.QP_INFEASIBLE
     assert float(run.failure_time) == pytest.approx(failure)
     good = round(failure / 0.01)
     assert np.all(run.q[good:] == run.q[good - 1])
@@ -270,7 +269,7 @@ def test_a_controller_ends_a_run_of_steps_that_adapt_with_its_own_code():
     """After few parts: smaller ones do not help."""
     options = OK | {"accuracy": 1e-4}
     run = simulate(Pendulum(), control=Refuses(), throw=False, **options)
-    assert run.result == RESULTS.qp_infeasible
+    assert run.result == Result.QP_INFEASIBLE
     assert float(run.failure_time) == pytest.approx(0.05)
     assert int(run.statistics["refused"]) < 50
 
@@ -279,7 +278,7 @@ class TooFast(Refuses):
     """No inputs above a speed of 1 m/s."""
 
     def __call__(self, t, state, memory):
-        code = jnp.where(state.v[0] < 1.0, 0, int(Code.QP_INFEASIBLE))
+        code = jnp.where(state.v[0] < 1.0, 0, int(Result.QP_INFEASIBLE))
         return jnp.ones(1), memory, code
 
 
@@ -289,7 +288,7 @@ def test_a_controller_that_fails_by_the_speed_within_a_step_explains_it():
     run = simulate(
         mass, start, control=TooFast(), dt=0.03, duration=1.5, integrator="rk4", throw=False
     )
-    assert run.result == RESULTS.qp_infeasible
+    assert run.result == Result.QP_INFEASIBLE
     assert float(run.failure_time) == pytest.approx(1.02)
 
 
@@ -312,7 +311,7 @@ def test_a_projection_that_finds_no_solution_says_why():
     run = simulate(
         Twice(), dt=1e-2, duration=0.02, integrator="rk4", formulation=formulation, throw=False
     )
-    assert run.result == RESULTS.singular_constraints
+    assert run.result == Result.SINGULAR_CONSTRAINTS
     assert float(run.failure_time) == pytest.approx(0.01)
 
 
@@ -382,7 +381,7 @@ class Winch(cordax.LagrangianSystem):
 def test_a_step_too_large_does_not_finish():
     """Without `valid`: growth by some factor in every step, to 1e45 after 40 of them."""
     run = simulate(Winch(), dt=0.05, duration=2.0, integrator="rk4", throw=False)
-    assert run.result == RESULTS.runaway_state
+    assert run.result == Result.RUNAWAY_STATE
     assert np.max(np.abs(run.v)) < 1e11
 
 
@@ -391,7 +390,7 @@ def test_slow_growth_is_noticed_before_it_is_absurd():
     dt = 1.0 / 3.0
     options = {"dt": dt, "duration": 900 * dt, "integrator": "explicit_euler", "throw": False}
     run = simulate(Oscillator(), **options)
-    assert run.result == RESULTS.runaway_state
+    assert run.result == Result.RUNAWAY_STATE
     assert np.max(np.abs(run.q)) < 1e7
 
 
@@ -489,7 +488,7 @@ def test_after_a_drift_nothing_moves():
     bare = cordax.Baumgarte(0.0, 0.0)
     options = {"dt": 1e-2, "integrator": "explicit_euler", "formulation": bare, "throw": False}
     run = simulate([(Ball(), 1.0), (Ball(), 1.5)], **options)
-    assert run.result == RESULTS.constraint_drift
+    assert run.result == Result.CONSTRAINT_DRIFT
     good = int(np.sum(run.t < float(run.failure_time)))
     assert 1 < good < 100
     assert np.all(run.violation <= 1e-3)

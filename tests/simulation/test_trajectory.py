@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import RESULTS, State, Trajectory, simulate
+from cordax import Result, State, Trajectory, simulate
 from cordax.systems import Oscillator
 from helpers.machines import DoublePendulum
 
@@ -120,7 +120,7 @@ def test_a_batch_goes_to_a_file_and_back(tmp_path):
     )
     back = Trajectory.load(batch.save(tmp_path / "batch"))
     np.testing.assert_array_equal(back.q, batch.q)
-    np.testing.assert_array_equal(back.result == RESULTS.successful, [True, True])
+    np.testing.assert_array_equal(back.result == Result.SUCCESSFUL, [True, True])
 
 
 def test_failed_writing_leaves_the_old_file_and_no_part(run, tmp_path, monkeypatch):

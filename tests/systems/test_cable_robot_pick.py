@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import RESULTS, Baumgarte, Penalty, State, UdwadiaKalaba, simulate
+from cordax import Baumgarte, Penalty, Result, State, UdwadiaKalaba, simulate
 from cordax.mechanics.constraints import rank_margin
 from cordax.systems.cable_robot.payload import CROSSED, EQUAL, Payload
 from helpers.cable_robot_reference import errors, fields, parameters, picker_of, relative
@@ -167,7 +167,7 @@ def test_equal_pairs(formulation):
     )
     assert bool(run.succeeded) == isinstance(formulation, Penalty)
     if isinstance(formulation, Baumgarte):
-        assert run.result == RESULTS.singular_constraints
+        assert run.result == Result.SINGULAR_CONSTRAINTS
     if isinstance(formulation, Penalty):
         np.testing.assert_allclose(run["position"][-1], [0.0, 0.0, 0.105], atol=1e-4)
         np.testing.assert_allclose(run["tension"][-1], tension, atol=6.0)

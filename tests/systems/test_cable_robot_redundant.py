@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from cordax import (
-    RESULTS,
     RK4,
     Baumgarte,
     GeneralisedAlpha,
     Index3,
     Penalty,
     Projected,
+    Result,
     UdwadiaKalaba,
     simulate,
 )
@@ -40,7 +40,7 @@ def run(formulation, integrator):
 )
 def test_a_run_ends_by_name(formulation, integrator):
     found = run(formulation, integrator)
-    assert found.result == RESULTS.singular_constraints
+    assert found.result == Result.SINGULAR_CONSTRAINTS
     assert "cordax.Penalty or cordax.UdwadiaKalaba" in found.summary()
     assert np.all(np.isfinite(found.q)) and np.all(np.isfinite(found.v))
 

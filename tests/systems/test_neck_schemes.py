@@ -195,7 +195,7 @@ def test_largest_explicit_step_with_three_elastic_joints():
 def test_divergence(scheme, joints, dt_ms, time):
     """The run stops where |alpha| passes pi; later states repeat the last good one."""
     result, _ = controlled(scheme, joints, dt_ms)
-    assert result.result == cordax.RESULTS.runaway_state
+    assert result.result == cordax.Result.RUNAWAY_STATE
     assert result.failure_time < MOTION
     if time is not None:
         assert result.failure_time == pytest.approx(time, abs=0.02)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from cordax import RESULTS, GeneralisedAlpha, simulate
+from cordax import GeneralisedAlpha, Result, simulate
 from cordax.systems import End, Plane, SplineRod
 
 
@@ -53,9 +53,9 @@ def test_an_accuracy_helps_where_newton_fails(wire):
     no step has a solution; with an accuracy the motion goes on, and energy stays."""
     options = {"integrator": "implicit_midpoint", "duration": 0.32, "throw": False}
     run = simulate(*wire, dt=2e-3, **options)
-    assert run.result == RESULTS.newton_not_converged and "accuracy" in run.summary()
+    assert run.result == Result.NEWTON_NOT_CONVERGED and "accuracy" in run.summary()
     run = simulate(*wire, dt=0.02, accuracy=1e-4, **options)
-    assert run.result == RESULTS.successful and int(run.statistics["refused"]) > 0
+    assert run.result == Result.SUCCESSFUL and int(run.statistics["refused"]) > 0
     total = np.asarray(run.energy()["total"])
     assert np.max(np.abs(total - total[0])) < 1e-3  # [J]; 52 J more before the failure
 
@@ -79,7 +79,7 @@ def test_a_wire_fed_until_it_runs_away_is_not_called_finished(wire):
     options = {"dt": 1e-3, "duration": 0.05, "integrator": "rosenbrock_2", "throw": False}
     with pytest.warns(UserWarning, match="Rosenbrock2 feeds energy"):
         run = simulate(rod, start, **options)
-    assert run.result == RESULTS.runaway_state and float(run.failure_time) < 0.05
+    assert run.result == Result.RUNAWAY_STATE and float(run.failure_time) < 0.05
     assert "finished" not in run.summary() and "grew beyond any bound" in run.summary()
     assert np.all(np.isfinite(run.q))
 

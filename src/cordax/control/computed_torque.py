@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .._base.checks import require, require_known, require_positive, require_shape
 from .._base.fields import part_field, setting_field
 from .._base.precision import float_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from .._jax.program_cache import kept_filter_jit
 from ..math.linalg import matvec
 from ..mechanics import Controller, State
@@ -87,7 +87,7 @@ class ComputedTorque(Controller):
             torque = torque + motors.friction_torque(matvec(J, known) / motors.travel)
         if not self.may_fail:
             return torque, memory
-        return torque, memory, code_unless(jnp.all(jnp.isfinite(T)), Code.QP_INFEASIBLE)
+        return torque, memory, code_unless(jnp.all(jnp.isfinite(T)), Result.QP_INFEASIBLE)
 
     def tension(self, t, state: State):
         """Commanded tensions [N], shape (n_tendons,)."""

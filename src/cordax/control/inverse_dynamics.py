@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from .._base.checks import require, require_positive
 from .._base.fields import part_field, setting_field
 from .._base.precision import float_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from ..formulations import reduce
 from ..formulations.independent import columns
 from ..math.linalg import gram, matvec
@@ -99,7 +99,7 @@ class InverseDynamics(Controller):
         u = self.inputs(t, state)
         if not self.may_fail:
             return u, memory
-        return u, memory, code_unless(jnp.all(jnp.isfinite(u)), Code.QP_INFEASIBLE)
+        return u, memory, code_unless(jnp.all(jnp.isfinite(u)), Result.QP_INFEASIBLE)
 
     def inputs(self, t, state: State) -> Float[Array, " n_u"]:
         """Commanded inputs (n_u,)."""

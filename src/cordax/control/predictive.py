@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from .._base.checks import require, require_number, require_positive, require_shape
 from .._base.fields import count_field, names_field, part_field, setting_field
 from .._base.precision import float_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from .._jax.materialise import materialise
 from ..formulations import IndependentCoordinates, Minimal
 from ..formulations.independent import columns
@@ -72,7 +72,7 @@ class ModelPredictive(Controller):
 
     def __call__(self, t, state, memory):
         u, solved = self.solve(t, state, memory)
-        return u, u, code_unless(solved, Code.QP_INFEASIBLE)
+        return u, u, code_unless(solved, Result.QP_INFEASIBLE)
 
     def solve(self, t, state: State, before):
         """Inputs (n_u,) for the next period, those of the last being `before` (n_u,), and whether

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from .._base.checks import require, require_positive, require_rotation
 from .._base.fields import part_field, setting_field
 from .._base.precision import float_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from ..mechanics import Controller, State
 from ..mechanics.reference_motion import reference_field, require_position
 from .references import Reference
@@ -78,7 +78,7 @@ class TaskSpaceControl(Controller):
         u = jnp.concatenate([torque, rest])
         if not self.may_fail:
             return u, memory
-        return u, memory, code_unless(jnp.all(jnp.isfinite(tension)), Code.QP_INFEASIBLE)
+        return u, memory, code_unless(jnp.all(jnp.isfinite(tension)), Result.QP_INFEASIBLE)
 
     def tension(self, t, state: State) -> Float[Array, " n"]:
         """Commanded tensions [N]."""

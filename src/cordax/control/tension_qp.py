@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import known_values, require, require_positive
 from .._base.precision import float_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from .._jax.constant_gather import take
 from .._jax.materialise import materialise
 from .._jax.program_cache import kept_filter_jit
@@ -149,7 +149,7 @@ class NearRigidQP(Controller):
 
     def __call__(self, t, state, memory):
         u, _, solved = self.solve(t, state)
-        return u, memory, code_unless(solved, Code.QP_INFEASIBLE)
+        return u, memory, code_unless(solved, Result.QP_INFEASIBLE)
 
     @property
     def tracking_unit(self) -> str:

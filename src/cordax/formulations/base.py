@@ -39,7 +39,7 @@ class Formulation(eqx.Module):
         self, system: System, t, state: State, t_before, before: State
     ) -> tuple[State, Int[Array, ""] | int]:
         """Bring the state that a step has reached at time `t` onto the constraints, and return it
-        with a `Code`; the identity by default. `before`: the state at the start of the step, at
+        with a `Result`; the identity by default. `before`: the state at the start of the step, at
         time `t_before`."""
         return state, GOOD
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import require
 from .._base.fields import count_field, names_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from .._jax.gradient_guard import frozen
 from .._jax.materialise import materialise
 from .._jax.program_cache import kept_filter_jit
@@ -142,7 +142,7 @@ class IndependentCoordinates(Constrained):
         thrown = system.kinetic_energy(q, added) > LARGEST_CORRECTION**2 * system.kinetic_energy(
             q, v
         )
-        return closed, code_unless(good & ~(passed | thrown), Code.DEAD_CENTRE)
+        return closed, code_unless(good & ~(passed | thrown), Result.DEAD_CENTRE)
 
     @kept_filter_jit  # called between runs
     def enter(self, system, t, state):

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from .._base.fields import count_field, part_field
-from .._base.results import GOOD, Code, code_unless
+from .._base.results import GOOD, Result, code_unless
 from ..mechanics import State
 from ..mechanics.constraints import position_on_constraints, velocity_on_constraints
 from .constrained import Constrained
@@ -36,4 +36,4 @@ class Projected(Constrained):
         # from a finite state, only rows that have lost their rank lead to a NaN
         finite = lambda q, v: jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(v))
         found = finite(q, v) | ~finite(state.q, state.v)
-        return State(q, v), code_unless(found, Code.SINGULAR_CONSTRAINTS)
+        return State(q, v), code_unless(found, Result.SINGULAR_CONSTRAINTS)

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._base.atomic_files import replacing
-from .._base.results import RESULTS
+from .._base.results import LABELS
 from .._base.serialise import NotDescribable, describe, rebuild
-from ..simulation.trajectory import Trajectory, _code_of
+from ..simulation.trajectory import Trajectory
 from .problem import Problem, Trial
 
 FORMAT = 2
-#: of a trajectory, what its result is by name
-_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def write(path: str | Path, fit, numbers: tuple[str, ...]) -> Path:
@@ -58,8 +56,8 @@ def write(path: str | Path, fit, numbers: tuple[str, ...]) -> Path:
 
 def _run_data(run: Trajectory, put) -> dict:
     parts = {f.name for f in dataclasses.fields(run)} - {"result", "events", "phases"}
-    code = int(run.result._value)  # pyright: ignore[reportAttributeAccessIssue]
-    return {"result": _NAMES[code], "fields": {n: put(getattr(run, n)) for n in sorted(parts)}}
+    code = int(run.result)
+    return {"result": LABELS[code], "fields": {n: put(getattr(run, n)) for n in sorted(parts)}}
 
 
 def read(path: str | Path, experiments) -> dict[str, Any]:
@@ -107,4 +105,4 @@ def read(path: str | Path, experiments) -> dict[str, Any]:
 
 def _run(data: dict, get) -> Trajectory:
     fields = {name: get(x) for name, x in data["fields"].items()}
-    return Trajectory(**fields, result=_code_of(_NAMES.index(data["result"])))
+    return Trajectory(**fields, result=np.asarray(LABELS.index(data["result"]), np.int32))

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import require, require_positive
 from .._base.precision import float_field
-from .._base.results import GOOD, Code, code_unless
+from .._base.results import GOOD, Result, code_unless
 from .._jax.gradient_guard import close, frozen, shield
 from ..math.linalg import matmul
 from ..mechanics import State
@@ -132,7 +132,7 @@ class Adaptive(Integrator):
     def step(self, dynamics, t, dt, state, u, carry):
         go = eqx.filter_checkpoint(Adaptive._go) if self.reverse else Adaptive._go
         way = go(self, dynamics, t, dt, state, u, carry, self._sieve(dynamics, t, dt, state, u))
-        code = code_unless(way.left <= 0, Code.ACCURACY_NOT_REACHED)
+        code = code_unless(way.left <= 0, Result.ACCURACY_NOT_REACHED)
         return Step(way.state, way[3:8], code)
 
     def _sieve(self, dynamics, t, dt, state, u):

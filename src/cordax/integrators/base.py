@@ -14,7 +14,7 @@ from ..mechanics import State
 
 
 class Step(NamedTuple):
-    """What a step returns: the new state, what the next step needs, how it ended (a `Code`, 0:
+    """What a step returns: the new state, what the next step needs, how it ended (a `Result`, 0:
     well), and what of its start the method computes anyway: multipliers, shape (m,), and inputs,
     shape (n_u,)."""
 

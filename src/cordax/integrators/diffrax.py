@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from .._base.checks import require, require_instance
 from .._base.fields import count_field
-from .._base.results import RESULTS
+from .._base.results import Result
 from .base import Integrator
 
 
@@ -95,12 +95,14 @@ class Diffrax(Integrator):
         return (q, v), finite[0] & finite[1], _reason(solution.result)
 
 
-def _reason(result) -> RESULTS:
-    """Of its name; names that other versions of Diffrax may have are its own errors."""
+def _reason(result):
+    """The `Result` of the same name; results that only other versions of Diffrax have count as
+    internal errors."""
     import diffrax
 
-    found: Any = RESULTS.successful
-    for name, item in diffrax.RESULTS._name_to_item.items():  # pyright: ignore
-        ours = getattr(RESULTS, name, RESULTS.internal_error)
-        found = RESULTS.where(result == item, ours, found)
-    return found
+    code = jnp.int32(Result.INTERNAL_ERROR)
+    for ours in Result:
+        theirs = getattr(diffrax.RESULTS, ours.label, None)
+        if theirs is not None:
+            code = jnp.where(result == theirs, jnp.int32(ours), code)
+    return code

@@ -6,7 +6,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from .._base.fields import count_field, setting_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from ..math.newton import Correction, newton
 from ..mechanics import State
 from ..mechanics.constraints import constraint_force, velocity_on_constraints
@@ -61,7 +61,7 @@ class _Implicit(Integrator):
         q, v = dynamics.retract(q, dt * w), v + (w - v) / self.abscissa
         if multipliers.shape[0]:
             v = velocity_on_constraints(dynamics.system, t + dt, q, v)[0]
-        code = code_unless(solved, Code.NEWTON_NOT_CONVERGED)
+        code = code_unless(solved, Result.NEWTON_NOT_CONVERGED)
         return Step(State(q, v), (w, multipliers, iterations + more), code)
 
     def statistics(self, carry):

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from .._base.checks import require_values
 from .._base.fields import count_field, setting_field
 from .._base.precision import float_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from ..math.newton import Correction, corrected, newton
 from ..mechanics import State
 from ..mechanics.linearisation import bare
@@ -96,7 +96,7 @@ class GeneralisedAlpha(Integrator):
             x, solved = corrected(*problem, self.corrections, **options)
             more = self.corrections
         q, v, smooth = _end(dynamics.system, x[:n], now, dt, weights)
-        code = code_unless(solved, Code.NEWTON_NOT_CONVERGED)
+        code = code_unless(solved, Result.NEWTON_NOT_CONVERGED)
         inner = x[:n], smooth, x[n:], u(t + dt, q, v), iterations + more
         return Step(State(q, v), inner, code, multipliers)
 

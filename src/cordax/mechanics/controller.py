@@ -15,7 +15,7 @@ from .system import System
 
 class Controller(eqx.Module):
     """`(t, state, memory) -> (u, memory)`, with `u` of shape (n_u,); a controller that `may_fail`
-    returns `(u, memory, code)`, a `Code` that is 0 where all is well, and the run ends with it.
+    returns `(u, memory, code)`, a `Result` that is 0 where all is well, and the run ends with it.
 
     `memory` is a pytree, `()` if there is none. With `period` (seconds, a multiple of dt) the
     controller is sampled: called once per period, its output held. Without, a memoryless controller

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._base.checks import require
-from .._base.results import RESULTS
+from .._base.results import Result
 from .._jax.identity import filter_jit
 from ..parameters.parameter import varied
 from ..simulation._simulate import simulate, simulate_steps
@@ -99,7 +99,7 @@ class Problem(eqx.Module):
 
         def one(_, scenario):
             run = self.run(x, scenario)
-            good = jnp.asarray(True) if self.still else run.result == RESULTS.successful
+            good = jnp.asarray(True) if self.still else run.result == Result.SUCCESSFUL
             return self.measured(run) | {"good": good}
 
         return self.combined(self.over_scenarios(one))
@@ -137,7 +137,7 @@ class Problem(eqx.Module):
             return jax.vmap(piece)(jnp.arange(len(zs)), zs)
 
         runs = self.over_scenarios(one, nodes)
-        return runs, jnp.all(runs.result == RESULTS.successful, axis=1)
+        return runs, jnp.all(runs.result == Result.SUCCESSFUL, axis=1)
 
     def piece(self, x, i, scenario, k, z) -> Trajectory:
         assert self.segments is not None
@@ -184,7 +184,7 @@ class Problem(eqx.Module):
             return jax.vmap(piece)(jnp.arange(len(zs)), zs)
 
         runs, slopes = self.over_scenarios(one, nodes)  # slopes: the direction is the last axis
-        good = jnp.all(runs.result == RESULTS.successful, axis=1)
+        good = jnp.all(runs.result == Result.SUCCESSFUL, axis=1)
         smooth, rest = eqx.partition(runs, eqx.is_inexact_array)
 
         def measured(y, smooth):

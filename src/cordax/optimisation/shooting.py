@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._base.results import RESULTS
+from .._base.results import Result
 from ..mechanics import State
 from ..simulation._simulate import simulate_steps
 from ..simulation.experiment import Experiment
@@ -82,7 +82,7 @@ def together(runs: Trajectory, system) -> Trajectory:
     long = lambda x: jnp.concatenate([x[:, :-1].reshape(rows, *x.shape[2:]), x[-1, -1:]])
     names = ("t", "q", "v", "u", "multipliers", "violation", "outputs")
     joined = {name: jax.tree.map(long, getattr(runs, name)) for name in names}
-    first = jnp.argmax(runs.result != RESULTS.successful)  # the one that failed, if any has
+    first = jnp.argmax(runs.result != Result.SUCCESSFUL)  # the one that failed, if any has
     ends = jax.tree.map(lambda x: x[first], (runs.result, runs.failure_time))
     warned = {name: jnp.min(x) for name, x in runs.warnings.items()}
     return Trajectory(

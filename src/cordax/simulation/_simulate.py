@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.checks import require, require_whole
 from .._base.precision import as_float_array
-from .._base.results import GOOD, RESULTS
+from .._base.results import GOOD, MESSAGES, Result
 from .._jax.compiled_errors import raise_compiled
 from .._jax.identity import one_call
 from .._jax.tracing import is_traced
@@ -24,8 +24,6 @@ from .plan import Plan
 from .postprocess import join
 from .time_loop import no_failure
 from .trajectory import Trajectory
-
-_SUCCESS = np.asarray(RESULTS.successful._value)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class SimulationError(RuntimeError):
@@ -183,15 +181,15 @@ def _phase_start(made, state: State) -> tuple[Any, Any]:
 
 
 def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
-    code = trajectory.result._value  # pyright: ignore[reportAttributeAccessIssue]
-    if not is_traced(code) and np.all(np.asarray(code) == _SUCCESS):
+    code = trajectory.result
+    if not is_traced(code) and np.all(np.asarray(code) == GOOD):
         return trajectory
     machine, method = type(trajectory.system).__name__, type(integrator).__name__
     who = f"{machine} with {method} at dt = {float(dt):g} s failed"
     if is_traced(code):
-        reasons = RESULTS._index_to_message  # pyright: ignore[reportAttributeAccessIssue]
         tell = lambda reason, time: f"{who} at t = {time:g} s. {reason}"
-        failed = trajectory.result != RESULTS.successful
-        return raise_compiled(trajectory, failed, code, reasons, tell, trajectory.failure_time)
+        return raise_compiled(
+            trajectory, code != GOOD, code, MESSAGES, tell, trajectory.failure_time
+        )
     time = float(trajectory.failure_time)
-    raise SimulationError(f"{who} at t = {time:g} s. {RESULTS[trajectory.result]}")
+    raise SimulationError(f"{who} at t = {time:g} s. {Result(int(code)).message}")

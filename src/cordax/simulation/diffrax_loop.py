@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from .._base.checks import require
-from .._base.results import GOOD, RESULTS, Code
+from .._base.results import GOOD, Result
 from ..mechanics import State
 from .plan import Plan
 from .postprocess import stored_trajectory
@@ -37,7 +37,7 @@ def integrate_whole(plan: Plan, state, status, t0, n_saves: int):
     earlier = status[0] != GOOD
     bad = ~(finite & valid) | earlier
     first = jnp.argmax(bad)
-    kind = jnp.where(finite[first], Code.RUNAWAY_STATE, Code.NONFINITE_STATE)
+    kind = jnp.where(finite[first], Result.RUNAWAY_STATE, Result.NONFINITE_STATE)
     code = jnp.where(jnp.any(bad), kind, GOOD)
     code = jnp.where(earlier, status[0], code.astype(status[0].dtype))
     failure = jnp.where(earlier, status[1], jnp.where(code == GOOD, jnp.inf, t[first]))
@@ -50,7 +50,7 @@ def integrate_whole(plan: Plan, state, status, t0, n_saves: int):
         plan, unprepared, t, states, inputs, None, (), {}, (code, failure)
     )
     # Where the method gave up, states are missing; its reason says more than that they are.
-    known = (ended == RESULTS.successful) | earlier | (code == Code.RUNAWAY_STATE)
-    merged = RESULTS.where(known, trajectory.result, ended)
+    known = (ended == Result.SUCCESSFUL) | earlier | (code == Result.RUNAWAY_STATE)
+    merged = jnp.where(known, trajectory.result, ended)
     trajectory = eqx.tree_at(lambda x: x.result, trajectory, merged)
     return trajectory, last, (), (code, failure)

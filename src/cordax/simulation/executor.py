@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._base.results import GOOD, result_of
+from .._base.results import GOOD
 from .._jax.program_cache import cached_jit
 from .._jax.tracing import Transformed, depending_on, is_traced
 from ..mechanics.consistent_state import check_start, look, look_compiled
@@ -103,7 +103,7 @@ def _in_chunks(plan: Plan, static, arrays, given, time, n_saves, capacity, progr
         # compiled only where it is needed
         code = _compiled_explanation(static, arrays, carry.state, carry.status)
         if code != GOOD:
-            trajectory = dataclasses.replace(trajectory, result=result_of(code))
+            trajectory = dataclasses.replace(trajectory, result=code)
             carry = carry._replace(status=(code, carry.status[1]))
     return trajectory, carry.state, carry.memory, carry.status
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.checks import require, require_finite, require_shape
 from .._base.precision import warn_if_single
-from .._base.results import GOOD, Code
+from .._base.results import GOOD, Result
 from .._base.revalidate import recheck
 from .._jax.identity import is_constant, is_known, token_of
 from .._jax.tracing import is_traced
@@ -103,7 +103,7 @@ class Plan(eqx.Module):
             return status
         code, failure = status
         invalid = ~self.valid & (code == GOOD)
-        code = jnp.where(invalid, jnp.int32(Code.INVALID_NUMBERS), code)
+        code = jnp.where(invalid, jnp.int32(Result.INVALID_NUMBERS), code)
         return code, jnp.where(invalid, jnp.asarray(time, failure.dtype), failure)
 
     def prepared(self) -> "Plan":

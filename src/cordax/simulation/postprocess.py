@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._base.results import GOOD, RESULTS, Code, result_of
+from .._base.results import GOOD, Result
 from .._jax.tracing import depending_on, is_traced
 from ..formulations import Dynamics
 from ..mechanics.constraints import rank_margin
@@ -54,7 +54,7 @@ def stored_trajectory(
     if constrained:
         drifted = first((rows[4] > MAX_DRIFT) & (t_known < failure))
         code, failure = _judge_constraints(dynamics, last[0], last[1], drifted, code, failure)
-        late = code == Code.CONSTRAINT_DRIFT
+        late = code == Result.CONSTRAINT_DRIFT
         best = jnp.where(late, jnp.maximum(jnp.sum(t_known < failure) - 1, 0), end - 1)
         good = jnp.minimum(jnp.arange(t.shape[0]), best)
         rows = jax.tree.map(lambda x: x[good], rows)
@@ -63,7 +63,7 @@ def stored_trajectory(
     seen = {name: jnp.where(x < failure, x, jnp.inf) for name, x in alarms.items()}
     warnings = {name: jnp.minimum(x, seen.get(name, jnp.inf)) for name, x in stored.items()}
     trajectory = Trajectory(
-        t, q, v, u, multipliers, drift, outputs, warnings, result_of(code), failure, system
+        t, q, v, u, multipliers, drift, outputs, warnings, code, failure, system
     )
     return trajectory, type(states)(q[end - 1], v[end - 1]), (code, failure)
 
@@ -71,7 +71,7 @@ def stored_trajectory(
 def _judge_constraints(dynamics: Dynamics, t, last, drifted, code, failure):
     """Whether constraints explain how a run ended: drift, or, where steps had no solution, rows
     that have become redundant in the `last` good state."""
-    unsolved = (code == Code.NONFINITE_STATE) | (code == Code.NEWTON_NOT_CONVERGED)
+    unsolved = (code == Result.NONFINITE_STATE) | (code == Result.NEWTON_NOT_CONVERGED)
     margin = jax.lax.cond(
         unsolved,
         lambda: rank_margin(dynamics.system, t, last.q),
@@ -79,9 +79,9 @@ def _judge_constraints(dynamics: Dynamics, t, last, drifted, code, failure):
     )
     # a margin that is not a number means that even a diagonal entry has vanished
     singular = unsolved & ~(margin > REDUNDANT)
-    code = jnp.where(singular, Code.SINGULAR_CONSTRAINTS, code)
+    code = jnp.where(singular, Result.SINGULAR_CONSTRAINTS, code)
     late = (code == GOOD) & jnp.isfinite(drifted)
-    return jnp.where(late, Code.CONSTRAINT_DRIFT, code), jnp.where(late, drifted, failure)
+    return jnp.where(late, Result.CONSTRAINT_DRIFT, code), jnp.where(late, drifted, failure)
 
 
 def join(parts: list[Trajectory]) -> Trajectory:
@@ -96,8 +96,8 @@ def join(parts: list[Trajectory]) -> Trajectory:
     warnings = {name: jnp.min(jnp.stack(times)) for name, times in never.items()}
     result, failure = parts[0].result, parts[0].failure_time
     for part in parts[1:]:
-        good = result == RESULTS.successful
-        result = RESULTS.where(good, part.result, result)
+        good = result == Result.SUCCESSFUL
+        result = jnp.where(good, part.result, result)
         failure = jnp.where(good, part.failure_time, failure)
     return Trajectory(
         arrays(lambda p: p.t),

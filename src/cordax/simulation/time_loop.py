@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._base.results import GOOD, Code, code_unless, first_code
+from .._base.results import GOOD, Result, code_unless, first_code
 from .._jax.batch_kernel import in_lanes
 from .._jax.gradient_guard import close, frozen, shield
 from ..mechanics import State, System
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 #: how steps without a solution end
-UNSOLVED = Code.NONFINITE_STATE, Code.NEWTON_NOT_CONVERGED, Code.ACCURACY_NOT_REACHED
+UNSOLVED = Result.NONFINITE_STATE, Result.NEWTON_NOT_CONVERGED, Result.ACCURACY_NOT_REACHED
 
 
 class _HeldInput(eqx.Module):
@@ -278,10 +278,10 @@ def _stepper(plan: "Plan", t0):
         valid = jnp.asarray(system.valid(t + dt, new.q, new.v)) & sane
         ended = first_code(
             refused,
-            jnp.where(solved == Code.NEWTON_NOT_CONVERGED, GOOD, solved),
+            jnp.where(solved == Result.NEWTON_NOT_CONVERGED, GOOD, solved),
             projected,
-            code_unless(finite, Code.NONFINITE_STATE),
-            code_unless(valid, Code.RUNAWAY_STATE),
+            code_unless(finite, Result.NONFINITE_STATE),
+            code_unless(valid, Result.RUNAWAY_STATE),
             solved,
         )
         alive = (code == GOOD) & taken

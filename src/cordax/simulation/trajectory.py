@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from .._base.checks import require
 from .._base.lazy_imports import of_extra
-from .._base.results import RESULTS
+from .._base.results import GOOD, LABELS, Result
 from .._jax.program_cache import kept_filter_jit
 from ..integrators.events import Events
 from ..mechanics import State, System
@@ -26,13 +26,13 @@ class Trajectory(eqx.Module):
     `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m);
     `violation` largest |Phi| (k,); `outputs` named quantities of the machine (k, ...); `warnings`
     the time [s] of the first step at which each named condition of the machine held, inf if never;
-    `result` how the run ended and `failure_time` [s] the end of the step at which it failed (inf if
-    it did not; later states repeat the last good one); `events` what happened between steps, where
-    the integrator looks; `statistics` numbers of steps taken and refused, with `accuracy`, and of
-    Newton iterations, where there are any, refused steps included;
-    `phases` the trajectories of a run's phases, each with its machine, if there are several
-    (`system` is that of the last). Where a phase has fewer coordinates, inputs or outputs than
-    another, the rest is NaN."""
+    `result` how the run ended, as the number of a `cordax.Result`, and `failure_time` [s] the end
+    of the step at which it failed (inf if it did not; later states repeat the last good one);
+    `events` what happened between steps, where the integrator looks; `statistics` numbers of steps
+    taken and refused, with `accuracy`, and of Newton iterations, where there are any, refused steps
+    included; `phases` the trajectories of a run's phases, each with its machine, if there are
+    several (`system` is that of the last). Where a phase has fewer coordinates, inputs or outputs
+    than another, the rest is NaN."""
 
     t: Float[Array, "*batch k"]
     q: Float[Array, "*batch k n_q"]
@@ -42,7 +42,7 @@ class Trajectory(eqx.Module):
     violation: Float[Array, "*batch k"]
     outputs: dict[str, Float[Array, "..."]]
     warnings: dict[str, Float[Array, "*batch"]]
-    result: RESULTS
+    result: Int[Array, "*batch"]
     failure_time: Float[Array, "*batch"]
     system: System | None
     events: Events | None = None
@@ -81,7 +81,11 @@ class Trajectory(eqx.Module):
 
     @property
     def succeeded(self):
-        return self.result == RESULTS.successful
+        return self.result == GOOD
+
+    @property
+    def _message(self) -> str:
+        return Result(int(self.result)).message
 
     def energy(self) -> dict[str, Float[Array, " k"]]:
         """Kinetic, potential and total energy [J], shape (k,) each."""
@@ -108,7 +112,7 @@ class Trajectory(eqx.Module):
         if bool(self.succeeded):
             lines.append("finished")
         else:
-            lines.append(f"failed at t = {float(self.failure_time):g} s: {RESULTS[self.result]}")
+            lines.append(f"failed at t = {float(self.failure_time):g} s: {self._message}")
         if self.system is not None:
             lines += [f"{name}: {text}" for name, text in self.system.summary(self).items()]
         if np.any(self.violation):
@@ -128,11 +132,11 @@ class Trajectory(eqx.Module):
             f"batch of {good.size}: {t.min():g} to {t.max():g} s, {t.shape[-1]} stored instants",
             f"finished: {np.sum(good)} of {good.size}",
         ]
-        codes = np.asarray(self.result._value).ravel()  # pyright: ignore
+        codes = np.asarray(self.result).ravel()
         times = np.asarray(self.failure_time).ravel()
         for code in np.unique(codes[~good]):
             members = np.flatnonzero(codes == code)
-            reason = RESULTS[_code_of(code)].split(". ")[0]
+            reason = Result(int(code)).message.split(". ")[0]
             lines.append(
                 f"failed: {members.size}, first at t = {times[members].min():g} s, "
                 f"such as member {members[0]}: {reason}"
@@ -180,7 +184,7 @@ class Trajectory(eqx.Module):
         }
         attributes = {"machine": type(system).__name__}
         if not members:
-            attributes["result"] = RESULTS[self.result] or "successful"
+            attributes["result"] = self._message or "successful"
         time = t.reshape(-1, t.shape[-1])[0]
         table = xr.Dataset(data, coords={"time": time} | named | units, attrs=attributes)
         if members:
@@ -256,8 +260,8 @@ class Trajectory(eqx.Module):
         arrays |= {f"statistics/{name}": np.asarray(x) for name, x in self.statistics.items()}
         if self.events is not None:
             arrays |= {f"events/{f}": np.asarray(getattr(self.events, f)) for f in files.EVENTS}
-        codes = np.asarray(self.result._value)  # pyright: ignore[reportAttributeAccessIssue]
-        arrays["result"] = np.asarray(files.RESULT_NAMES)[codes]
+        codes = np.asarray(self.result)
+        arrays["result"] = np.asarray(LABELS)[codes]
         phases = tuple(phase._stored() for phase in self.phases)
         return files.Stored(arrays, self.system, phases=phases)
 
@@ -314,13 +318,13 @@ def _of_file(path, found: files.Stored, system: System | None, phases=()) -> Tra
         for name, x in arrays.items()
         if name.startswith(prefix)
     }
-    code = np.vectorize(files.RESULT_NAMES.index, otypes=[np.int32])(arrays["result"])
+    code = np.vectorize(LABELS.index, otypes=[np.int32])(arrays["result"])
     events = read("events/")
     return Trajectory(
         **{name: jax.numpy.asarray(arrays[name]) for name in files.ARRAYS},
         outputs=read("outputs/"),
         warnings=read("warnings/"),
-        result=_code_of(code),
+        result=jax.numpy.asarray(code),
         system=system,
         events=Events(**events) if events else None,
         statistics=read("statistics/"),
@@ -339,12 +343,6 @@ def as_columns(quantities: Mapping[str, Any]) -> dict[str, np.ndarray]:
             parts = values.reshape(len(values), -1).T
             columns |= {f"{name}_{i + 1}": x for i, x in enumerate(parts)}
     return columns
-
-
-def _code_of(value) -> RESULTS:
-    """A result by the number behind it."""
-    place = lambda r: r._value
-    return eqx.tree_at(place, RESULTS.successful, jax.numpy.asarray(value, dtype=np.int32))
 
 
 @kept_filter_jit

@@ -9,15 +9,13 @@ import jax
 import numpy as np
 
 from .._base.atomic_files import replacing
-from .._base.results import RESULTS
+from .._base.results import LABELS
 from .._base.serialise import NotDescribable, describe, rebuild
 
 #: 1: arrays only; 2: with the machine; 3: with the phases
 FORMATS = (1, 2, 3)
 ARRAYS = ("t", "q", "v", "u", "multipliers", "violation", "failure_time")
 EVENTS = ("time", "row", "kind", "impulse", "lost")
-#: result codes by name, because the numbers behind them depend on the version of diffrax
-RESULT_NAMES = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Stored(NamedTuple):
@@ -156,7 +154,7 @@ def _check(arrays: dict[str, np.ndarray]) -> None:
             raise ValueError(f"{name} of shape {x.shape} where t has {instants}")
         if name in ("q", "v", "u", "multipliers") and x.ndim != len(instants) + 1:
             raise ValueError(f"{name} of shape {x.shape} where t has {instants}")
-    unknown = set(np.unique(arrays["result"])) - set(RESULT_NAMES)
+    unknown = set(np.unique(arrays["result"])) - set(LABELS)
     if unknown:
         raise ValueError(f"the result {', '.join(sorted(unknown))}")
     events = {name: x for name, x in arrays.items() if name.startswith("events/")}

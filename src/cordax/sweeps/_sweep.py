@@ -14,7 +14,7 @@ import numpy as np
 
 from .._base.checks import require, require_instance, require_whole
 from .._base.precision import enable_x64
-from .._base.results import RESULTS
+from .._base.results import GOOD, LABELS
 from .._jax import library_code
 from .._jax.identity import digest_of
 from ..mechanics.units import unit_of
@@ -147,11 +147,10 @@ def run_shard(job: Job, folder: Path | None, index: int, part: dict[str, np.ndar
     """Simulate the rows of one shard, and write what was found."""
     keep = _Keep(job.measures, job.envelope)
     kept = simulate_batch(Vary(job.experiment), part, chunk=job.chunk, keep=keep)
-    good = np.asarray(kept["result"] == RESULTS.successful)
-    names = list(RESULTS._name_to_item)  # pyright: ignore[reportAttributeAccessIssue]
-    codes = np.asarray(kept["result"]._value)
+    codes = np.asarray(kept["result"])
+    good = codes == GOOD
     found: dict[str, Any] = {
-        "result": np.asarray(names, dtype="<U32")[codes],
+        "result": np.asarray(LABELS, dtype="<U32")[codes],
         "failure_time": np.asarray(kept["failure_time"]),
     }
     for name in map(name_of, job.measures):
