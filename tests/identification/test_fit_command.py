@@ -92,7 +92,7 @@ def test_bad_words_are_named(tables):
     for words, message in (
         (
             ["plate", table, "--parameters", "platform.mass"],
-            "machine.*a .toml or .npz file, or one of",
+            "machine.*a .toml, .npz, .xml or .urdf file, or one of",
         ),
         (["suspended", table, "--parameters", "platform.mass"], "columns among.*--observe"),
         (["suspended", table, "--parameters", "mass", "--observe", "position_1"], "'mass'.*one of"),

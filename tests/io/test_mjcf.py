@@ -1,5 +1,7 @@
 """MJCF models: every quantity of the equations of motion beside that of MuJoCo."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -74,3 +76,94 @@ def test_every_quantity_is_that_of_mujoco(text):
             accuracy = 1e-6 if text is TENDONS else 1e-11
             scale = 1.0 + np.abs(want).max(initial=0.0)
             np.testing.assert_allclose(values[i], want, atol=accuracy * scale, rtol=0, err_msg=name)
+
+
+CHANGED = """
+<mujoco>
+  <option density="1.2"/>
+  <worldbody>
+    <geom type="plane" size="1 1 1"/>
+    <body>
+      <joint name="swing" axis="0 1 0" range="-30 30"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02"/>
+      <body pos="0.3 0 0">
+        <joint name="knee" axis="0 1 0" frictionloss="0.1"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02"/>
+      </body>
+    </body>
+  </worldbody>
+  <equality><joint joint1="swing" joint2="knee"/></equality>
+  <actuator>
+    <motor name="swing" joint="swing"/>
+    <adhesion name="glue" body="world" ctrlrange="0 1"/>
+    <muscle name="calf" joint="knee" lengthrange="-1 1"/>
+  </actuator>
+  <sensor><jointpos joint="knee"/></sensor>
+  <keyframe><key name="bent" qpos="0.2 0.3" qvel="1 2" act="0.5" ctrl="3 0 0.1"/></keyframe>
+</mujoco>
+"""
+
+
+def test_everything_that_changes_is_reported():
+    report = read_mjcf(CHANGED).import_report
+    counts = {entry.element: entry.count for entry in report.entries}
+    assert counts["limit"] == counts["frictionloss"] == counts["equality joint"] == 1
+    assert counts["sensor"] == counts["actuator"] == counts["option density, viscosity"] == 1
+    text = str(report)
+    assert "geom (3): can collide: contacts are ignored" in text
+    assert "transmission 'body' is not supported" in text
+    assert "keyframes: bent" in text
+
+
+def test_names_of_joints_and_inputs_do_not_meet():
+    machine = read_mjcf(CHANGED).system
+    assert machine.coordinate_names == ("swing", "knee", "calf_activation_integral")
+    assert machine.input_names == ("swing_", "glue", "calf")
+
+
+def test_a_keyframe_is_an_initial_state_with_its_inputs():
+    experiment = read_mjcf(CHANGED, keyframe="bent")
+    np.testing.assert_array_equal(experiment.start.q, [0.2, 0.3, 0.0])
+    np.testing.assert_array_equal(experiment.start.v, [1.0, 2.0, 0.5])
+    np.testing.assert_array_equal(experiment.control, [3.0, 0.0, 0.1])
+    with pytest.raises(ValueError, match="keyframe: got 'flat', expected one of bent"):
+        read_mjcf(CHANGED, keyframe="flat")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("no_such.xml", "path: got 'no_such.xml', expected an existing MJCF or URDF file"),
+        ("<mujoco><engine/></mujoco>", "unrecognized element.*engine"),
+        ('<mujoco><asset><mesh file="cup.stl"/></asset></mujoco>', "opening file 'cup.stl'"),
+        (
+            "<mujoco><worldbody><site name='a'/></worldbody><tendon><spatial name='rope'>"
+            "<site site='a'/></spatial></tendon></mujoco>",
+            "tendon 'rope'.*at least two",
+        ),
+        ("<mujoco/>", "a model without joints"),
+    ],
+)
+def test_bad_files_are_rejected_in_one_sentence(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_mjcf(text)
+
+
+def test_without_mujoco_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ImportError, match="`mjcf` extra"):
+        read_mjcf(CHANGED)
+
+
+def test_urdf_is_read():
+    link = (
+        "<inertial><mass value='1'/><inertia ixx='.1' iyy='.1' izz='.1' ixy='0' ixz='0' iyz='0'/>"
+    )
+    text = (
+        f"<robot name='r'><link name='a'/><link name='b'>{link}</inertial></link>"
+        "<joint name='turn' type='continuous'><parent link='a'/><child link='b'/>"
+        "<axis xyz='0 1 0'/></joint></robot>"
+    )
+    machine = read_mjcf(text).system
+    assert machine.coordinate_names == ("turn",)
+    np.testing.assert_allclose(machine.mass_matrix(jnp.zeros(1)), [[0.1]], atol=1e-12)

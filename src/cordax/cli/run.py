@@ -60,8 +60,9 @@ def run(
         cordax new cable_robot > robot.toml && cordax run robot.toml
 
     Args:
-        machine: an example machine (see `cordax list`), a machine file (.toml), or a saved
-            trajectory (.npz), which is simulated again with the same inputs.
+        machine: an example machine (see `cordax list`), a machine file (.toml), a MuJoCo model
+            (.xml, .urdf), or a saved trajectory (.npz), which is simulated again with the same
+            inputs.
         set: change a key of the machine file; may be repeated. Examples: tendon.stiffness=2e5,
             bodies[1].at=[0,0,1], bars.width="4 cm".
         duration: simulated time.
@@ -106,6 +107,8 @@ def run(
             summary["compiled"] = "without optimisation; use --optimised for long runs"
         if not json:
             print(about(file, experiment))
+            if experiment.import_report is not None:
+                print(experiment.import_report)
             print()
             for name, text in summary.items():
                 print(f"  {name:24} {text}")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._base.checks import require
+from .._base.checks import require, require_known
 from ..control import RecordedInput
 from ..formulations import Formulation
 from ..integrators import Integrator
@@ -31,6 +31,10 @@ STARTING = {
     "as_mechanism": "prism",
     "mechanism": "finger",
 }
+
+
+#: endings of MuJoCo models
+FOREIGN = (".xml", ".mjcf", ".urdf")
 
 
 class MachineFile(NamedTuple):
@@ -66,17 +70,20 @@ def experiment_of(what: str | Path, *, changes: Iterable[str] = (), code: bool =
 def find_machine(
     what: str | Path, *, changes: Iterable[str] = (), code: bool = False
 ) -> MachineFile:
-    """A machine by the name of an example or of a kind, from a machine file (`.toml`), or from a
-    saved trajectory (`.npz`), which starts and is driven as it was.
+    """A machine by the name of an example or of a kind, from a machine file (`.toml`), from a
+    MuJoCo model (`.xml`, `.mjcf`, `.urdf`), or from a saved trajectory (`.npz`), which starts and
+    is driven as it was.
 
     `changes`: keys of the file with other values, `"tendon.stiffness=2e5"`. `code`: whether the
     file may name classes of the user, which are imported then."""
     path = Path(what)
     if path.suffix == ".npz":
         return _saved(path, tuple(changes))
+    if path.suffix in FOREIGN:
+        return _foreign(path, tuple(changes))
     if path.suffix != ".toml":
         near = get_close_matches(str(what), (*examples(), *STARTING), 1)
-        expected = "a .toml or .npz file, or one of " + ", ".join(examples())
+        expected = "a .toml, .npz, .xml or .urdf file, or one of " + ", ".join(examples())
         expected += f"; the nearest is {near[0]}" if near else ""
         known = str(what).lower().replace("-", "_") in (*examples(), *STARTING)
         require(known, "machine", repr(str(what)), expected)
@@ -156,13 +163,30 @@ def _run(table: Table, machine: System, code: bool) -> dict[str, Any]:
 
 def _change(top: Table, text: str) -> None:
     """Another value for a key: `bodies[1].at=[0, 0, 1]`."""
-    path, sign, value = text.partition("=")
-    require(sign == "=" and path.strip() != "", "set", repr(text), "key=value")
+    top.put(*_key_and_value(text))
+
+
+def _key_and_value(text: str) -> tuple[str, Any]:
+    """Of `key=value`, the value as in TOML or a word without quotation marks."""
+    key, sign, value = text.partition("=")
+    require(sign == "=" and key.strip() != "", "set", repr(text), "key=value")
     try:
-        new = tomllib.loads(f"x = {value}")["x"]
+        return key.strip(), tomllib.loads(f"x = {value}")["x"]
     except ValueError:
-        new = value.strip()  # a word without quotation marks
-    top.put(path.strip(), new)
+        return key.strip(), value.strip()
+
+
+def _foreign(path: Path, changes: tuple[str, ...]) -> MachineFile:
+    """A MuJoCo model."""
+    from .mjcf import read_mjcf
+
+    words = dict(_key_and_value(change) for change in changes)
+    for key in words:
+        require_known("set", key, ("constraints", "side_rule", "keyframe"))
+    try:
+        return MachineFile(path.stem, "mechanism", read_mjcf(path, **words))
+    except ImportError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _saved(path: Path, changes: tuple[str, ...]) -> MachineFile:

@@ -12,8 +12,8 @@ from ...systems.mechanism.tendon_drive import GravityCompensation, TendonDrive
 from .actuators import actuators, reflected
 from .bodies import Skeleton, joint_laws, skeleton
 from .constraints import soft_constraints
-from .load import compiled, flag
-from .report import ImportReport, Report
+from .load import compiled, flag, names_of
+from .report import ImportReport, Keyframe, Report, add_ignored
 from .tendons import tendon_laws, tendons
 
 
@@ -22,17 +22,34 @@ def read_mjcf(
     *,
     constraints: bool = True,
     side_rule: str = "4.0",
+    keyframe: str | None = None,
 ) -> Experiment:
     """Read a MuJoCo model (MJCF or URDF) as an `Experiment` with a `Mechanism`.
 
     - `source`: path of the file, or its text;
     - `constraints`: whether limits, couplings (equality) and friction loss act;
-    - `side_rule`: "4.0", or "3" for the meaning of side sites before MuJoCo 4.0.
+    - `side_rule`: "4.0", or "3" for the meaning of side sites before MuJoCo 4.0;
+    - `keyframe`: name of a keyframe to start from, with its inputs held.
 
     Coordinates q are MuJoCo's qpos, followed by the time integrals of the activations; velocities v
     are qvel, followed by the activations act. `experiment.import_report` lists everything that is
     ignored or changed. Raises `ValueError` with MuJoCo's message where the model does not
-    compile."""
+    compile.
+
+    ```python
+    import cordax
+    from cordax.io import read_mjcf
+
+    cordax.enable_x64()
+    pendulum = (
+        "<mujoco><worldbody><body><joint name='hinge' axis='0 1 0'/>"
+        "<geom type='capsule' fromto='0 0 0 0.5 0 0' size='0.02'/></body></worldbody></mujoco>"
+    )
+    experiment = read_mjcf(pendulum)
+    print(experiment.import_report)
+    run = cordax.simulate(experiment)
+    ```
+    """
     require(side_rule in SIDE_RULES, "side_rule", repr(side_rule), "'4.0' or '3'")
     m, name = compiled(source)
     report = Report()
@@ -58,11 +75,29 @@ def read_mjcf(
     )
     gravity = np.zeros(3) if flag(m, "gravity") else m.opt.gravity
     machine = Mechanism(body.bodies, elements=[drive], gravity=gravity)
-    return Experiment(
-        machine,
-        duration=1.0,
-        dt=float(m.opt.timestep),
-        import_report=ImportReport(name, report.entries()),
+    if rubs:
+        count = np.count_nonzero(m.dof_frictionloss) + np.count_nonzero(m.tendon_frictionloss)
+        report.add("frictionloss", int(count), "is smoothed about zero velocity")
+    add_ignored(m, report)
+    found = ImportReport(name, report.entries(), _keyframes(m, machine))
+    start = None if keyframe is None else found.state(keyframe)
+    inputs = None if keyframe is None or not machine.n_u else np.array(found.keyframe(keyframe).u)
+    dt = float(m.opt.timestep)
+    return Experiment(machine, start, inputs, duration=1.0, dt=dt, import_report=found)
+
+
+def _keyframes(m, machine: Mechanism) -> tuple[Keyframe, ...]:
+    """Coordinates and velocities with activations, as those of the machine."""
+    k = len(machine.state_names)
+    names = names_of(m, "key", m.nkey)
+    return tuple(
+        Keyframe(
+            name,
+            (*m.key_qpos[i].tolist(), *[0.0] * k),
+            (*m.key_qvel[i].tolist(), *m.key_act[i][:k].tolist()),
+            tuple(m.key_ctrl[i].tolist()),
+        )
+        for i, name in enumerate(names)
     )
 
 

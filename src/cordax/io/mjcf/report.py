@@ -2,6 +2,13 @@
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
+import numpy as np
+
+from ..._base.checks import require
+from ...mechanics import State
+from .load import flag
+
 
 class Entry(NamedTuple):
     """An `element` of the model, how many (`count`) and the `effect` of the import on them."""
@@ -14,19 +21,41 @@ class Entry(NamedTuple):
         return f"{self.element} ({self.count}): {self.effect}"
 
 
+class Keyframe(NamedTuple):
+    """A state of the model with a name: coordinates `q`, velocities `v` and inputs `u`."""
+
+    name: str
+    q: tuple[float, ...]
+    v: tuple[float, ...]
+    u: tuple[float, ...]
+
+
 class ImportReport(NamedTuple):
     """What the reader of a model ignored or changed: `entries`, empty where it reads everything;
-    `source`: the file; `keyframes`: names, with coordinates and velocities as tuples."""
+    `source`: the file; `keyframes`: named states of the model."""
 
     source: str
     entries: tuple[Entry, ...] = ()
+    keyframes: tuple[Keyframe, ...] = ()
+
+    def keyframe(self, name: str) -> Keyframe:
+        """A keyframe by name."""
+        known = [key.name for key in self.keyframes]
+        expected = "one of " + ", ".join(known) if known else "no keyframe: the model has none"
+        require(name in known, "keyframe", repr(name), expected)
+        return self.keyframes[known.index(name)]
+
+    def state(self, name: str) -> State:
+        """The state of a keyframe, to start from: `experiment.replace(state0=...)`."""
+        key = self.keyframe(name)
+        return State(jnp.asarray(np.array(key.q)), jnp.asarray(np.array(key.v)))
 
     def __str__(self):
-        if not self.entries:
-            return f"{self.source}: everything was imported"
-        return "\n".join(
-            [f"{self.source}: imported with changes", *(f"  {e}" for e in self.entries)]
-        )
+        lines = [f"{self.source}: imported with changes" if self.entries else f"{self.source}:"]
+        lines += [f"  {entry}" for entry in self.entries] or ["  everything was imported"]
+        if self.keyframes:
+            lines.append("  keyframes: " + ", ".join(key.name for key in self.keyframes))
+        return "\n".join(lines)
 
 
 class Report:
@@ -36,9 +65,39 @@ class Report:
         self.counts: dict[tuple[str, str], int] = {}
 
     def add(self, element: str, count: int, effect: str) -> None:
+        """Count elements with the same effect together."""
         if count:
             key = element, effect
             self.counts[key] = self.counts.get(key, 0) + int(count)
 
     def entries(self) -> tuple[Entry, ...]:
         return tuple(Entry(element, n, effect) for (element, effect), n in self.counts.items())
+
+
+def add_ignored(m, report: Report) -> None:
+    """Elements that no other part of the reader treats."""
+    colliding = ((m.geom_contype != 0) | (m.geom_conaffinity != 0)).sum()
+    if flag(m, "contact") or m.ngeom < 2:
+        colliding = 0
+    wrapped = {int(i) for i, kind in zip(m.wrap_objid, m.wrap_type, strict=True) if kind in (4, 5)}
+    fluid = int(m.opt.density > 0 or m.opt.viscosity > 0)
+    plastic = sum(
+        int(np.count_nonzero(getattr(m, name, ())))
+        for name in ("jnt_springyield", "tendon_springyield")
+    )
+    for element, count, effect in (
+        ("geom", colliding, "can collide: contacts are ignored"),
+        ("contact pair", m.npair, "contacts are ignored"),
+        ("geom", m.ngeom - len(wrapped), "is not drawn; its mass is included"),
+        ("option density, viscosity", fluid, "fluid forces are ignored"),
+        ("springyield", plastic, "springs do not yield"),
+        ("flex", m.nflex, "deformable bodies are ignored"),
+        ("skin", m.nskin, "is not drawn"),
+        ("plugin", m.nplugin, "is ignored"),
+        ("sensor", m.nsensor, "is not evaluated"),
+        ("camera", m.ncam, "is ignored"),
+        ("light", m.nlight, "is ignored"),
+        ("material", m.nmat, "is not drawn"),
+        ("custom numeric, text, tuple", m.nnumeric + m.ntext + m.ntuple, "is ignored"),
+    ):
+        report.add(element, int(count), effect)

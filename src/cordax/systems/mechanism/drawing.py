@@ -52,6 +52,8 @@ def scene(
         most = max(x.shape[1] for x in ways)
         longer = lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], most - x.shape[1], 1)], 1)
         lines["cable"] = jnp.concatenate([longer(x) for x in ways])
+    for element in elements:
+        lines |= {kind: x for kind, x in element.lines(at).items() if x.shape[0]}
     shown = {"pulley": turning, "surface": surfaces}
     shown = {kind: joined(*parts) for kind, parts in shown.items() if parts}
     return Scene(lines, {"joint": p[:-1]}, shown)

@@ -94,6 +94,10 @@ class Element(eqx.Module):
         """Potential energy [J], zero for what stores none."""
         return jnp.zeros((), at.q.dtype)
 
+    def lines(self, at: Instant) -> dict[str, Float[Array, "n k 3"]]:
+        """Polylines to draw by kind, in the world [m]."""
+        return {}
+
     def outputs(self, at: Instant, u) -> dict[str, Float[Array, "..."]]:
         """What is reported beside the motion, by name, in SI units."""
         return {}

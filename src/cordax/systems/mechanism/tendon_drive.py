@@ -17,6 +17,7 @@ from .elements import Effort, Element, Instant, spread
 from .joint_laws import JointLaws, drag, polynomial, polynomial_energy
 from .points import place, with_ground
 from .soft_constraints import SoftConstraints
+from .tendon_drawing import tendon_lines
 from .tendons import Tendons, TendonState
 
 
@@ -251,6 +252,9 @@ class TendonDrive(Element):
         if self.laws is not None and self.tendons is not None:
             energy = energy + self.laws.energy(self.tendons.at(at).length)
         return energy
+
+    def lines(self, at):
+        return {} if self.tendons is None else {"tendon": tendon_lines(self.tendons, at)}
 
     def outputs(self, at, u):
         out, tendons = {}, self.tendon_state(at)

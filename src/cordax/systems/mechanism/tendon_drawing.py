@@ -1,0 +1,72 @@
+"""Lines to draw of tendons: straight segments, and arcs round surfaces."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._jax.constant_gather import take
+from ...math.safe import safe_arccos, safe_unit
+from ...mechanics.parts.wrapping import wrap
+from .elements import Instant
+from .points import Ground, place, with_ground
+from .tendons import Tendons, Wrapped
+
+#: points of each line
+_POINTS = 10
+
+
+def tendon_lines(tendons: Tendons, at: Instant) -> Float[Array, "s k 3"]:
+    """All segments as polylines in the world [m], straight ones first."""
+    bodies = with_ground(at.motions)
+    x = place(bodies, tendons.sites.carriers(at.tree), tendons.sites.position)
+    first, second = (np.array(s, int) for s in tendons.straight[1:])
+    share = jnp.linspace(0.0, 1.0, _POINTS, dtype=x.dtype)[:, None]
+    straight = take(x, first)[:, None] * (1.0 - share) + take(x, second)[:, None] * share
+    return jnp.concatenate(
+        [straight, *(_round(tendons, g, at, bodies, x) for g in tendons.wrapped)]
+    )
+
+
+def _round(tendons: Tendons, group: Wrapped, at: Instant, bodies: Ground, x):
+    surface, first, second = (np.array(s) for s in (group.surface, group.first, group.second))
+    carriers = tendons.surfaces.carriers(at.tree)[surface]
+    turned = take(tendons.surfaces.rotation, surface)
+    R = jnp.sum(take(bodies.R, carriers)[..., None] * turned[:, None], axis=2)
+    centre = place(bodies, carriers, take(tendons.surfaces.position, surface))
+    inward = lambda i: jnp.sum(R * (take(x, i) - centre)[:, :, None], axis=1)
+    sides = inward(np.array(group.side)) if group.side else None
+
+    def line(x0, x1, radius, side):
+        path = wrap(
+            x0,
+            x1,
+            radius,
+            cylinder=group.cylinder,
+            side=side,
+            inside=group.inside,
+            side_rule=tendons.side_rule,
+        )
+        around = path.first + jnp.zeros((_POINTS - 2, 1), x0.dtype)
+        if not group.inside:
+            arc = _arc(path.first, path.second, path.angle, group.cylinder)
+            around = jnp.where(path.touches, arc, around)
+        return jnp.concatenate([x0[None], around, x1[None]])
+
+    each = jax.vmap(line, in_axes=(0, 0, 0, 0 if group.side else None))
+    lines = each(inward(first), inward(second), take(tendons.radius, surface), sides)
+    return centre[:, None] + jnp.sum(R[:, None] * lines[:, :, None, :], axis=3)
+
+
+def _arc(first, second, angle, cylinder: bool):
+    """Points of an arc by an `angle` [rad] about the origin, or the z axis, between two points."""
+    flat = jnp.array([1.0, 1.0, 0.0 if cylinder else 1.0], first.dtype)
+    a, b = first * flat, second * flat
+    radius = jnp.sqrt(jnp.sum(a * a))
+    e1 = safe_unit(a)
+    e2 = safe_unit(b - jnp.sum(b * e1) * e1)
+    short = safe_arccos(jnp.sum(safe_unit(b) * e1))
+    total = jnp.where(angle > jnp.pi, short - 2.0 * jnp.pi, short)
+    share = jnp.linspace(0.0, 1.0, _POINTS - 2, dtype=first.dtype)[:, None]
+    circle = radius * (jnp.cos(share * total) * e1 + jnp.sin(share * total) * e2)
+    return circle + ((1.0 - share) * first + share * second) * (1.0 - flat)
