@@ -1,6 +1,7 @@
 """The strut and the manipulator against reference data at single states."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -102,6 +103,37 @@ def test_assembly_from_a_rough_guess(tensegrity_data, manipulator):
     index = [machine.coordinate_names.index(name) for name in kept]
     guess[index] = right[index]
     near(machine.assembled(guess, kept).q, right, 1e-10)
+
+
+def test_manipulators_of_other_dimensions_have_the_wanted_angles_and_strains():
+    """In all variants, which then differ in their own second coordinates alone."""
+    rng = np.random.default_rng(1)
+    angles, strain = rng.uniform(-0.15, 0.15, 6), rng.uniform(0.0, 0.02, 6)
+    dimensions = {"length": 1.4, "pulley_radius": 0.03, "azimuth": 0.7}
+    pulleys = []
+    for variant in ("strain", "stretch", "length"):
+        machine = parts.tensegrity_manipulator(variant, **dimensions)
+        q = machine.state_at(angles, strain).q
+        found, open_by = eqx.filter_jit(lambda m, q: (m.coordinates(q), m.constraint(0.0, q)))(
+            machine, q
+        )
+        np.testing.assert_allclose(found, np.concatenate([angles, strain]), rtol=0, atol=1e-12)
+        assert np.abs(open_by).max() < 1e-10
+        pulleys.append(q[np.array([machine.coordinate_names.index("pulley_top1")])])
+    np.testing.assert_allclose(pulleys[1:], np.tile(pulleys[0], (2, 1)), atol=1e-9)
+
+
+def test_loops_close_in_single_precision():
+    """To rounding: two cranks 1 m apart, joined at 0.9 m and 1.1 m by bars of 0.7 m and 1 m."""
+    with jax.enable_x64(False):
+        crank = lambda name, x: parts.Body(
+            name, parts.Spherical(), at=(x, 0, 0), solids=parts.rod(1.0, mass=1.0)
+        )
+        bar = lambda length, z: parts.DistanceLoop("a", "b", length, (0.1, 0.2, z), (0, 0.3, z))
+        machine = parts.Mechanism([crank("a", 0.0), crank("b", 1.0)], [bar(0.7, 0.9), bar(1, 1.1)])
+        state = machine.assembled()
+        open_by = machine.constraint(0.0, state.q)
+    assert state.q.dtype == jnp.float32 and np.abs(open_by).max() < 1e-6
 
 
 def test_loops_that_cannot_close_and_bodies_nothing_holds():

@@ -41,10 +41,11 @@ def _moved(machine, q, dq):
 
 
 def assemble(machine, q, kept=(), *, tolerance: float = 1e-12, iterations: int = 100):
-    """Coordinates (n_q,) near the guess `q` at which all loops are closed, to `tolerance` [m], by
-    damped least squares; `kept`: names of velocities whose coordinates stay as they are. Raises
-    where the loops cannot close from there."""
+    """Coordinates (n_q,) near the guess `q` at which all loops are closed, to `tolerance` [m] or
+    rounding, by damped least squares. Coordinates whose velocities are named in `kept` stay as they
+    are. Raises `ValueError` if the loops cannot close."""
     q = jnp.asarray(q, float)
+    tolerance = max(tolerance, float(jnp.finfo(q.dtype).eps))
     held = machine.tree.speeds(kept, "kept")
     free = np.setdiff1d(np.arange(machine.n_v), held)
     damping = 1e-3

@@ -11,7 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import require_known, require_positive
+from ..._base.checks import (
+    require_finite,
+    require_known,
+    require_positive,
+    require_shape,
+    require_values,
+)
 from ..._base.precision import as_float_array
 from ...mechanics.state import State
 from .assembly import assemble
@@ -45,18 +51,31 @@ class TensegrityManipulator(Mechanism):
     def state_at(self, angles, strain=0.0, guess=None) -> State:
         """At rest with strut angles (6,) [rad] and strains (6,) or one for all, loops closed by
         iteration from `guess`, the nominal prism by default."""
+        guess = self.default_state().q if guess is None else guess
+        wanted = {"angles": (angles, (6,)), "strain": (strain, (), (6,))}
+        for name, (x, *shapes) in {**wanted, "guess": (guess, (self.n_q,))}.items():
+            x = as_float_array(x, name)
+            require_shape(name, x, *shapes)
+            require_finite(name, x)
+        angles, strain = np.asarray(angles, float), np.asarray(strain, float)
+        require_values("strain", lambda x: x > -1.0, strain, expected="above -1")
         tree = self.tree
-        q = np.array(self.default_state().q if guess is None else guess)
+        q = np.array(guess, float)
         where, _ = tree.scalars(self.strut_angles, "angles")
-        q[where] = np.asarray(angles)
-        for name, value in zip(
-            self.cables.cables, np.broadcast_to(np.asarray(strain), (6,)), strict=True
-        ):
-            rows = tree.coordinates(name)
-            joint = self.bodies[tree.body(name)].joint
+        q[where] = angles
+        q = np.array(assemble(self, q, self.independent))
+        # Closed loops fix where a cable leaves its pulley, and its length. What the pulley turns
+        # then changes the strain alone.
+        for name, value in zip(self.cables.cables, np.broadcast_to(strain, (6,)), strict=True):
+            body = self.bodies[tree.body(name)]
+            rows, pulley = tree.coordinates(name), tree.coordinates(body.parent)
+            joint = body.joint
             assert isinstance(joint, Involute)
-            q[rows] = np.asarray(joint.at_strain(q[rows.start], float(value)))
-        return State(assemble(self, q, self.independent), jnp.zeros(self.n_v))
+            cable = joint.cable(jnp.asarray(q[rows]), jnp.zeros(2))
+            unwound = float(cable.rest + cable.stretch) / (float(joint.radius) * (1.0 + value))
+            q[pulley] += q[rows.start] - unwound
+            q[rows] = np.asarray(joint.at_strain(jnp.asarray(unwound), jnp.asarray(value)))
+        return State(jnp.asarray(q), jnp.zeros(self.n_v))
 
     def coordinates(self, q) -> Float[Array, " 12"]:
         """Strut angles (6,) [rad] and strains (6,)."""
