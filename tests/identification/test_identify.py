@@ -301,6 +301,8 @@ def test_a_step_that_biases_the_estimates_is_reported(exact):
             START, noisy(exact), NAMES, control=force, noise=SIGMA,
             **{**setup, "integrator": "linearly_implicit_euler"},
         )  # fmt: skip
+    # damping goes to zero: the search ends when smaller values change nothing
+    assert int(crude.iterations) < 50
     assert "warning: damping depends on the time step" in crude.summary()
     assert abs(float(crude["damping"]) - 0.8) > 5 * float(crude.standard_errors[1])
     good = identify(START, noisy(exact), NAMES, control=force, noise=SIGMA, **setup)

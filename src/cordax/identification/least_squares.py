@@ -35,8 +35,13 @@ class _Damping(optx.ClassicalTrustRegion):
 
 
 class _LevenbergMarquardt(optx.LevenbergMarquardt):
-    """Also ends when the step it would try next is negligible: where the misfit is down to rounding
-    errors no step is accepted any more, and only accepted steps end the search of optimistix."""
+    """Two more ways to converge, since only accepted steps end the search of optimistix:
+
+    - The next step is negligible. Where the misfit is down to rounding errors, no step is accepted.
+    - The misfit cannot fall: to first order, steps as large as the parameters, or of size 1 in
+      search coordinates, reduce it by less than the tolerance. A logarithm that goes to minus
+      infinity, because the parameter goes to zero, takes large steps for ever.
+    """
 
     def __init__(self, tolerance: float):
         super().__init__(rtol=tolerance, atol=tolerance)
@@ -46,7 +51,9 @@ class _LevenbergMarquardt(optx.LevenbergMarquardt):
         done, result = super().terminate(fn, y, args, options, state, tags)
         step, size = jnp.max(jnp.abs(state.y_eval - y)), jnp.max(jnp.abs(y))
         negligible = step <= self.atol + self.rtol * size
-        return done | (negligible & ~state.first_step), result
+        reduction = jnp.abs(state.f_info.compute_grad()) @ jnp.maximum(jnp.abs(y), 1.0)
+        flat = reduction <= self.rtol * state.f_info.as_min()
+        return done | ((negligible | flat) & ~state.first_step), result
 
 
 def levenberg_marquardt(
