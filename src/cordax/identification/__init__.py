@@ -1,7 +1,21 @@
-"""Identification: numbers of a machine from recordings of its motion."""
+"""Identification: parameters of a machine from recordings of its motion."""
 
 from ._identify import identify
 from .design import BestExperiment, best_experiment, expected_errors
 from .fit import Fit
+from .measured_state import MeasuredState, measured_state
+from .validation import ChannelError, CrossValidation, Validation, verdict
 
-__all__ = ["BestExperiment", "Fit", "best_experiment", "expected_errors", "identify"]
+__all__ = [
+    "BestExperiment",
+    "ChannelError",
+    "CrossValidation",
+    "Fit",
+    "MeasuredState",
+    "Validation",
+    "best_experiment",
+    "expected_errors",
+    "identify",
+    "measured_state",
+    "verdict",
+]

@@ -1,7 +1,7 @@
 """From a recording to parameters."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -14,7 +14,8 @@ from .._jax.identity import filter_jit
 from ..formulations import Formulation
 from ..integrators import Integrator
 from ..mechanics import System
-from ..parameters.parameter import Parameter, collect
+from ..parameters.built_parameters import built_parameters
+from ..parameters.parameter import Parameter, ParameterSet, collect
 from ..recordings.recording import Recording
 from ..simulation.experiment import Experiment
 from .fit import Fit
@@ -28,11 +29,14 @@ from .termination import CONVERGED, MISFIT, MISFIT_LIMIT, Search
 from .time_grid import grid
 from .uncertainty import Uncertainty
 
+#: from parameter values by name and a recording to the experiment that is to match it
+Build = Callable[[dict[str, Any], Recording], Experiment]
+
 
 def identify(
-    system: System | Experiment | Sequence[Experiment],
+    system: System | Experiment | Sequence[Experiment] | Build,
     recording: Recording | Sequence[Recording],
-    parameters: Sequence[str | Parameter],
+    parameters: Sequence[str | Parameter] | Mapping[str, Any],
     *,
     noise: Any = None,
     loss: LossName = "linear",
@@ -59,12 +63,16 @@ def identify(
 
     - `system`: the machine; its numbers are the start of the search. Or an `Experiment`, with its
       start, inputs, step, integrator and formulation, which are then not given again. Or a list
-      of experiments, one for each recording, that differ in start and inputs.
+      of experiments, one for each recording, that differ in start and inputs. Or a function
+      `build(values, recording)` that returns the `Experiment` of a recording from a dictionary of
+      parameter values (arrays) by name, so that rest shapes, lengths and initial states may depend
+      on them.
     - `recording`: what was measured, once or, as a list, several times; recordings that differ by
       numbers alone are simulated as one batch. Between steps the simulation is interpolated, so
       that any sampling will do; sensors with clocks of their own: `Recording.join`.
     - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s. With several
       recordings numbers of the start, and those with `Parameter(each=True)`, have a value for each.
+      With a build function: start values by name, or Parameters with `start=`.
     - `noise`: standard deviation of the recorded values, one number or numbers by name (also one
       for each sample), in their units, or a list of these for several recordings. It weighs
       quantities of different units and precision against each other; only ratios matter for the
@@ -144,13 +152,19 @@ def identify(
         "'levenberg-marquardt' or an optax optimiser",
     )
     settings = {"state0": state0, "control": control, "integrator": integrator, "dt": dt, "t0": t0}
-    experiments = _experiments(system, settings, formulation, len(recordings))
-    experiments = [
-        _with_start(e, parameters, r) for e, r in zip(experiments, recordings, strict=True)
-    ]
+    found = None
+    if callable(system) and not isinstance(system, (System, Experiment)):
+        _require_none(settings | {"formulation": formulation}, "a build function")
+        found = built_parameters(system, recordings, parameters)
+        experiments = [found.build(found.origin, i) for i in range(len(recordings))]
+    else:
+        experiments = _experiments(system, settings, formulation, len(recordings))
+        pairs = zip(experiments, recordings, strict=True)
+        experiments = [_with_start(e, parameters, r) for e, r in pairs]
     times = [_begin(system, e, t0) for e in experiments]
     robust = loss_of(loss, loss_scale, noise is not None)
-    problem = problem_of(experiments, recordings, parameters, noise=noise, times=times, lm=lm)
+    found = collect(parameters, experiments) if found is None else found  # pyright: ignore
+    problem = problem_of(experiments, recordings, found, noise=noise, times=times, lm=lm)
     problem = dataclasses.replace(problem, loss=robust)
     options = {"max_steps": max_steps, "tolerance": tolerance, "progress": progress}
     y0 = approach(problem, starts, horizons, segments, seed, options)
@@ -176,7 +190,8 @@ def problem_of(
 ) -> Problem:
     """What is to be solved: experiments that have an integrator, one for each recording, which
     begin at `times` [s]; by default those of the experiments."""
-    found = collect(parameters, experiments)
+    built = isinstance(parameters, ParameterSet)
+    found = parameters if built else collect(parameters, experiments)
     require(
         noise is not None or not any(found.priors),
         "noise",
@@ -217,6 +232,14 @@ def _experiments(system, settings: dict[str, Any], formulation, count: int) -> l
     return [e if e.integrator else e.replace(integrator="rosenbrock_2") for e in several]
 
 
+def _require_none(settings: dict[str, Any], owner: str) -> None:
+    given = [name for name, x in settings.items() if x is not None]
+    if given:
+        raise ValueError(
+            f"{', '.join(given)} cannot be given together with {owner}; set it in the experiments"
+        )
+
+
 def _begin(system, experiment: Experiment, t0: float | None) -> float | None:
     return t0 if isinstance(system, System) else experiment.t0
 
@@ -243,6 +266,22 @@ def _noises(noise, recordings: Sequence[Recording]) -> list[dict[str, Any]]:
         known = ", ".join(sorted(recorded))
         require(not unknown, "noise", ", ".join(unknown), f"exactly {known}")
     return [noise_levels(one, r) for one, r in zip(several, recordings, strict=True)]
+
+
+def refit(fit: Fit, recordings: Sequence[int], **options) -> Fit:
+    """The same fit to some of its recordings, by their indices, from where it ended."""
+    problem = fit.problem
+    loss = problem.loss
+    if loss is not None:
+        loss = eqx.tree_at(lambda x: x.gain, loss, jnp.ones_like(loss.gain))
+    smaller = dataclasses.replace(
+        problem,
+        trials=tuple(problem.trials[i] for i in recordings),
+        parameters=problem.parameters.subset(recordings),
+        loss=loss,
+    )
+    options = {"max_steps": 100, "tolerance": 1e-8, "progress": False} | options
+    return _solve(smaller, fit.y[problem.parameters.rows(recordings)], None, **options)
 
 
 @filter_jit

@@ -26,6 +26,7 @@ from .messages import outliers, sentences, step_matters, towards_zero
 from .problem import Problem, Trial
 from .termination import CONVERGED, SENTENCES, START_FAILED
 from .uncertainty import Uncertainty
+from .validation import CrossValidation, Validation, cross_validate, validate
 
 
 class Fit(eqx.Module):
@@ -246,6 +247,30 @@ class Fit(eqx.Module):
             spread = jnp.sqrt(jnp.einsum("...i,ij,...j->...", J, self.about.covariance, J))
             bands[name] = jnp.stack([middle - quantile * spread, middle + quantile * spread])
         return run, bands
+
+    def validate(
+        self, recording: Recording, experiment: Experiment | None = None, *, settle: float = 0.5
+    ) -> Validation:
+        """Predict a recording that was not fitted, and compare with it.
+
+        - `experiment`: what was recorded, with its inputs and initial state; the fitted parameters
+          are inserted, those of the initial state are not. By default that of the first fitted
+          recording, with an initial state from the first samples (`measured_state`).
+        - `settle` [s]: if the initial state is a `MeasuredState` it is fitted to the samples of
+          this first part, with all other parameters fixed. Later samples are compared.
+
+        Returns RMS errors per second and as a fraction of the motion, phase lags and the share of
+        samples within 95 % bands, beside trivial predictors. The bands include the uncertainty of
+        parameters and initial state, and the deviation of the residuals of the fit."""
+        require(self.y.ndim == 1, "validate", "a batch of fits", "one fit")
+        return validate(self, recording, experiment, settle)
+
+    def cross_validate(self, folds: int, *, settle: float = 0.5) -> CrossValidation:
+        """Fit all recordings but every `folds`-th, predict those, and repeat it until each one has
+        been predicted; `settle` [s] as in `validate`. Needs at least two recordings: cut a long one
+        with `Recording.windows`."""
+        require(self.y.ndim == 1, "cross_validate", "a batch of fits", "one fit")
+        return cross_validate(self, folds, settle)
 
     def plot(self, recording: int = 0):
         """A figure of what was recorded and the fitted simulation: `plot.plot_fit`."""

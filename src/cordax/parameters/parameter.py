@@ -1,5 +1,6 @@
 """Named numbers of an experiment, to be fitted or varied, and the coordinates of a search."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,6 +15,14 @@ from ..simulation.experiment import Experiment
 from .tree_path import Place, place_of, unit_of_place
 
 Transform = Literal["log", "linear"]
+
+
+def _plain(start: Any) -> Any:
+    """Nested tuples, which can be compared, of an array."""
+    if start is None or is_number(start):
+        return start
+    nested = lambda x: tuple(map(nested, x)) if isinstance(x, list) else x
+    return nested(np.asarray(start, dtype=float).tolist())
 
 
 class Parameter(eqx.Module):
@@ -33,6 +42,8 @@ class Parameter(eqx.Module):
       instead of one for all. Default: each for the start (`state0.`), one for all else.
     - `prior`: (mean, standard deviation), what is known of the value before the fit.
     - `unit`: for tables; found in the docstring of the machine's part if not given.
+    - `start`: where the search begins, one number or an array; by default the value that the
+      experiment has. Required if a function builds the experiments.
     - `tied`: other numbers, by name and of the same shape, that are always given the same value:
       both springs of a pair, a path that ends when the run does.
 
@@ -53,6 +64,7 @@ class Parameter(eqx.Module):
     prior: tuple[float, float] | None = eqx.field(static=True, default=None)
     unit: str | None = eqx.field(static=True, default=None)
     tied: tuple[str, ...] = eqx.field(static=True, default=())
+    start: Any = eqx.field(static=True, default=None, converter=_plain)
 
     def __check_init__(self):
         require(isinstance(self.name, str) and self.name != "", "name", self.name, "a name or path")
@@ -134,6 +146,29 @@ class ParameterSet(eqx.Module):
         pairs = zip(things, self.starts, strict=True)
         return tuple(thing for thing, start in pairs for _ in range(start.size))
 
+    def rows(self, recordings: Sequence[int]) -> np.ndarray:
+        """Which numbers matter for some recordings, bool, shape (p,)."""
+        return np.array(self._spread([only is None or only in recordings for only in self.only]))
+
+    def subset(self, recordings: Sequence[int]) -> "ParameterSet":
+        """The parameters of some recordings, which are numbered in this order."""
+        kept = [only is None or only in recordings for only in self.only]
+        place = {recording: i for i, recording in enumerate(recordings)}
+        rows = self.rows(recordings)
+        pick = lambda things, marks: tuple(x for x, m in zip(things, marks, strict=True) if m)
+        names = [
+            name if only is None else f"{name.rpartition('@')[0]}@{place[only]}"
+            for name, only, row in zip(self.names, self._spread(self.only), rows, strict=True)
+            if row
+        ]
+        only = tuple(None if x is None else place[x] for x in pick(self.only, kept))
+        arrays = {n: pick(getattr(self, n), kept) for n in ("kinds", "bounds", "starts", "priors")}
+        places = pick(self.places, kept) if self.places else ()
+        units = pick(self.units, rows)
+        return dataclasses.replace(
+            self, names=tuple(names), only=only, places=places, units=units, **arrays
+        )
+
     def values(self, y) -> jax.Array:
         """The numbers at search coordinates `y`, shape (p,) each."""
         return jnp.concatenate([x.ravel() for x in self._arrays(y)])
@@ -197,11 +232,15 @@ def collect(
         for i in range(len(experiments)) if several and each else (None,):
             place = _place(parameter, experiments[i or 0])
             start = as_float_array(place.read(experiments[i or 0]))
+            if parameter.start is not None:
+                given = as_float_array(parameter.start, f"{parameter.name}: start")
+                require_shape(f"{parameter.name}: start", given, (), start.shape)
+                start = jnp.broadcast_to(given, start.shape)
             if several and i is None:
                 _require_alike(parameter, start, experiments)
-            kind = _kind(parameter, start)
+            kind = kind_of(parameter, start)
             name, end = parameter.name, "" if i is None else f"@{i}"
-            numbers = [name] if start.ndim == 0 else _numbered(name, start.shape)
+            numbers = [name] if start.ndim == 0 else numbered(name, start.shape)
             names += [number + end for number in numbers]
             places.append(place)
             kinds.append(kind)
@@ -233,11 +272,13 @@ def _require_alike(parameter: Parameter, start, experiments: list[Experiment]) -
         require(shape == start.shape, f"parameter {parameter.name!r}", given, f"{start.shape}")
 
 
-def _numbered(name: str, shape) -> list[str]:
+def numbered(name: str, shape) -> list[str]:
+    """Names of the entries of an array."""
     return [f"{name}[{','.join(map(str, index))}]" for index in np.ndindex(*shape)]
 
 
-def _kind(parameter: Parameter, start) -> str:
+def kind_of(parameter: Parameter, start) -> str:
+    """How a parameter with this start is searched: "log", "linear" or "bounded"."""
     values = known_values(start)
     if parameter.bounds is not None:
         low, high = parameter.bounds
