@@ -10,8 +10,9 @@ from jax.flatten_util import ravel_pytree
 from scipy.integrate import solve_ivp
 
 import cordax
-from cordax import Dynamics, Minimal, State, simulate
+from cordax import Dynamics, Integrator, Minimal, State, simulate
 from cordax.integrators import BY_NAME
+from cordax.integrators.base import Step, Traits
 from cordax.mechanics import Delegate
 from cordax.systems import Oscillator, Pendulum
 from helpers.machines import Bead
@@ -57,7 +58,7 @@ def test_the_table_covers_every_method():
 
 @every
 def test_declarations(name):
-    method, row = BY_NAME[name], TABLE[name]
+    method, row = BY_NAME[name].traits, TABLE[name]
     assert method.order == row.order
     assert method.needs_separable is not row.general
     assert method.oscillator_limit == pytest.approx(row.limit, rel=2e-5)
@@ -188,7 +189,7 @@ def test_energy_over_a_long_run(name):
     if TABLE[name].symplectic or name == "zhai":
         assert 1e-4 < long < 1.00001 * short
         assert long < 0.2 * swing
-    elif TABLE[name].order == 1 and not BY_NAME[name].explicit:
+    elif TABLE[name].order == 1 and not BY_NAME[name].traits.explicit:
         assert long == pytest.approx(swing)  # damped to the end
     else:
         assert long > 1.1 * short and long > 0.1 * swing
@@ -291,3 +292,16 @@ def test_derivatives_batches_and_traces(name):
 def test_a_method_that_does_not_fit_is_refused(name):
     with pytest.raises(ValueError, match=rf"{BY_NAME[name].__name__}.*Bead"):
         cordax.simulate(Bead(), duration=0.1, dt=0.01, integrator=name)
+
+
+def test_a_method_without_a_required_member_is_not_constructed():
+    class NoTraits(Integrator):
+        def step(self, dynamics, t, dt, state, u, carry):
+            return Step(state, carry)
+
+    class NoStep(Integrator):
+        traits = Traits(order=1, explicit=True)
+
+    for kind, missing in ((NoTraits, "traits"), (NoStep, "step")):
+        with pytest.raises(TypeError, match=missing):
+            kind()

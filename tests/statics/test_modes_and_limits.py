@@ -118,7 +118,7 @@ UNDAMPED = {
     "rk4": 2.0 * np.sqrt(2.0),
     "zhai": 2.0,
 }
-EXPLICIT = [name for name, method in BY_NAME.items() if method.explicit]
+EXPLICIT = [name for name, method in BY_NAME.items() if method.traits.explicit]
 
 
 def test_every_explicit_method_is_here():
@@ -129,7 +129,7 @@ def test_every_explicit_method_is_here():
 def test_step_limit_on_the_oscillator(name):
     limit = step_limit(Oscillator(stiffness=25.0), integrator=name)
     assert limit.dt == pytest.approx(UNDAMPED[name] / 5.0, rel=1e-8)
-    assert BY_NAME[name].oscillator_limit == pytest.approx(UNDAMPED[name], rel=2e-5)
+    assert BY_NAME[name].traits.oscillator_limit == pytest.approx(UNDAMPED[name], rel=2e-5)
 
 
 # With damping ratio z the stable region of (omega dt)^2 ends where an eigenvalue reaches -1:

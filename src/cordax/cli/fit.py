@@ -248,7 +248,7 @@ def _with_method(base: Experiment, data: Recording, integrator: str | None, dt: 
     else:
         default = BY_NAME[base.system.default_integrator]
         method = default() if base.integrator is None else base.integrator
-        method = method if method.order > 1 else BY_NAME["rosenbrock_2"]()
+        method = method if method.traits.order != 1 else BY_NAME["rosenbrock_2"]()
     half_interval = float(f"{0.5 * np.median(np.diff(data.t)):.12g}")
     step = dt if dt is not None else min(half_interval, base.dt or half_interval)
     names = {kind: name for name, kind in BY_NAME.items()}

@@ -16,7 +16,7 @@ def list_contents(json: bool = False) -> int:
     contents = {
         "machines": {name: _first_comment(name) for name in examples()},
         "kinds": {name: _first_sentence(make) for name, make in machine_kinds().items()},
-        "integrators": {name: _method(kind) for name, kind in BY_NAME.items()},
+        "integrators": {name: _method(kind.traits) for name, kind in BY_NAME.items()},
     }
     if json:
         print(json_module.dumps(contents, indent=2))
@@ -34,11 +34,11 @@ def list_contents(json: bool = False) -> int:
     return 0
 
 
-def _method(kind) -> str:
-    limit = kind.oscillator_limit
+def _method(traits) -> str:
+    limit = traits.oscillator_limit
     step = "any time step" if limit == math.inf else f"omega dt <= {limit:.5g}" if limit else "none"
-    solver = "explicit" if kind.explicit else "implicit"
-    return f"order {kind.order}, {solver}; stable undamped oscillation: {step}"
+    solver = "explicit" if traits.explicit else "implicit"
+    return f"order {traits.order}, {solver}; stable undamped oscillation: {step}"
 
 
 def _first_sentence(thing) -> str:

@@ -199,7 +199,9 @@ def problem_of(
         "the standard deviation of the recorded values: priors are weighted against the data by it",
     )
     forward = lm or found.size <= FORWARD_LIMIT
-    whole = any(e.integrator is not None and e.integrator.whole_runs for e in experiments)
+    whole = any(
+        e.integrator is not None and e.integrator.traits.owns_time_loop for e in experiments
+    )
     times = [e.t0 for e in experiments] if times is None else times
     trials = [
         Trial(e, r, grid(r.t, e.dt, begin, e.system.default_dt), levels)

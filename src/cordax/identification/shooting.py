@@ -233,7 +233,7 @@ def _check(trial: Trial) -> None:
         raise ValueError(
             "segments > 1 is not supported for constrained machines or experiments with switches"
         )
-    whole = e.integrator is not None and e.integrator.whole_runs
+    whole = e.integrator is not None and e.integrator.traits.owns_time_loop
     require(not whole, "segments", type(e.integrator).__name__, "1 with this integrator")
     inputs = e.inputs
     sampled = getattr(inputs, "period", None) is not None

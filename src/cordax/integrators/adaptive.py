@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ from .._jax.gradient_guard import close, frozen, shield
 from ..math.linalg import matmul
 from ..mechanics import State
 from ..mechanics.linearisation import bare
-from .base import Integrator, Step
+from .base import Inputs, Integrator, Report, Step, Traits, as_inputs
 from .bounded_loop import repeat
 
 #: by how much a step may shrink or grow at once, and how far below the allowed error it aims
@@ -48,13 +48,12 @@ class _Way(NamedTuple):
     tries: Array
 
 
-class _Between(eqx.Module):
+class _Between(Inputs):
     """Inputs between two instants [s] at which they may jump, each evaluated on the inner side."""
 
     u: Any
     begin: Array
     end: Array
-    held: ClassVar[bool] = True
 
     def __call__(self, t, q, v):
         return self.u(jnp.clip(t, self.begin, self.end), q, v)
@@ -63,7 +62,7 @@ class _Between(eqx.Module):
 def _until_switch(dt, u, way: _Way):
     """The time [s] that is left of a step, or until the inputs jump or bend if that comes first;
     and the inputs in that time."""
-    times = getattr(u, "switching_times", lambda: None)()
+    times = as_inputs(u).switching_times()
     if times is None or times.size == 0:
         return way.left, u
     t, times = lax.stop_gradient((way.t, times))
@@ -105,35 +104,41 @@ class Adaptive(Integrator):
     tries: int = eqx.field(static=True, default=10_000)
     reverse: bool = eqx.field(static=True, default=False)
 
-    explicit = False
-    self_starting = False
-
     def __check_init__(self):
         require_positive("accuracy", self.accuracy)
         require(self.tries >= 1, "tries", self.tries, "a whole number >= 1")
 
     @property
-    def order(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.inner.order
+    def traits(self) -> Traits:  # pyright: ignore[reportIncompatibleVariableOverride]
+        inner = self.inner.traits
+        return Traits(
+            order=inner.order,
+            explicit=False,
+            solves_constraints=inner.solves_constraints,
+            self_starting=False,
+            counts=("steps", "refused", *inner.counts),
+        )
 
     @property
-    def solves_constraints(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.inner.solves_constraints
+    def _order(self) -> int:
+        order = self.inner.traits.order
+        assert order is not None  # a method that takes steps
+        return order
 
     def check(self, dynamics):
         self.inner.check(dynamics)
-        one_step = self.inner.new_steps
+        one_step = self.inner.traits.variable_step
         require(one_step, "accuracy", type(self.inner).__name__, "a method whose steps may change")
 
     def init(self, dynamics, t, dt, state, u):
-        none, inner = jnp.int32(0), self.inner.init(dynamics, t, dt, state, u)
-        return inner, jnp.asarray(dt), none, none, self.inner.statistics(inner)
+        return self.inner.init(dynamics, t, dt, state, u), jnp.asarray(dt)
 
     def step(self, dynamics, t, dt, state, u, carry):
         go = eqx.filter_checkpoint(Adaptive._go) if self.reverse else Adaptive._go
         way = go(self, dynamics, t, dt, state, u, carry, self._sieve(dynamics, t, dt, state, u))
         code = code_unless(way.left <= 0, Result.ACCURACY_NOT_REACHED)
-        return Step(way.state, way[3:8], code)
+        counts = {"steps": way.taken, "refused": way.refused, **way.work}
+        return Step(way.state, (way.inner, way.h), code, Report(counts=counts))
 
     def _sieve(self, dynamics, t, dt, state, u):
         """What takes vibrations that are fast for the whole step out of an error of velocities.
@@ -141,7 +146,7 @@ class Adaptive(Integrator):
         For the whole step, not for a part: a measure that let more pass as parts become shorter
         would have parts shrink until they resolve the fastest wave of a wire. Not for longer times
         than its period either: ropes that snap have waves of a few steps that matter."""
-        if self.inner.explicit:
+        if self.inner.traits.explicit:
             return None
         dynamics, t, dt, now, u = frozen((dynamics, t, dt, state, u))
         inputs = u(t, now.q, now.v)
@@ -151,8 +156,10 @@ class Adaptive(Integrator):
         return dataclasses.replace(solver, factor=bare(solver.factor))
 
     def _go(self, dynamics, t, dt, state, u, carry, sieve) -> _Way:
-        inner, h, taken, refused, work = carry
-        way = _Way(t, dt, state, inner, h, taken, refused, work, jnp.int32(0))
+        none = jnp.int32(0)
+        work = dict.fromkeys(self.inner.traits.counts, none)
+        inner, h = carry
+        way = _Way(t, dt, state, inner, h, none, none, work, none)
         go = lambda way: self._part(dynamics, dt, u, way, sieve)
         going = lambda way: (way.left > 0) & (way.h > _LEAST * dt)
         if not self.reverse:
@@ -172,17 +179,16 @@ class Adaptive(Integrator):
             part = jnp.where(whole, h, 0.5 * h)
             new = method.step(dynamics, t + jnp.where(i == 1, part, 0.0), part, now[0], u, now[1])
             now = new.state, new.carry
-            return now, (now, jnp.asarray(new.code, jnp.int32))
+            counts = {k: jnp.asarray(n, jnp.int32) for k, n in new.report.counts.items()}
+            return now, (now, jnp.asarray(new.code, jnp.int32), counts)
 
         # two halves, then the whole, in a loop: compiled once
-        _, (ends, codes) = lax.scan(one, (state, inner), jnp.arange(3))
+        _, (ends, codes, counts) = lax.scan(one, (state, inner), jnp.arange(3))
         new, carry = jax.tree.map(lambda x: x[1], ends)
-        whole, last = jax.tree.map(lambda x: x[2], ends)
-        spent = method.statistics
-        before, after = spent(inner), (spent(last), spent(carry))  # refused parts included
-        work = {k: way.work[k] + sum(x[k] - before[k] for x in after) for k in before}
+        whole = jax.tree.map(lambda x: x[2], ends[0])
+        work = {k: way.work[k] + n[0] + n[1] + n[2] for k, n in counts.items()}
         error = self._error(*lax.stop_gradient((whole, new)), sieve)
-        if not method.sees_both_ends and not getattr(u, "held", True):
+        if not method.traits.sees_both_ends and not as_inputs(u).held:
             middle = jax.tree.map(lambda x: x[0], ends[0])
             fixed = frozen((dynamics, t, h, middle, u))
             error = jnp.maximum(error, self._unseen(*fixed, sieve=sieve))
@@ -190,7 +196,7 @@ class Adaptive(Integrator):
         ok = solved & (error <= 1.0)
         new, carry = close((new, carry), token, ok)
         pick = lambda a, b: jax.tree.map(lambda x, y: jnp.where(ok, x, y), a, b)
-        power = -1.0 / (self.order + 1.0)
+        power = -1.0 / (self._order + 1.0)
         factor = _AIM * jnp.maximum(jnp.where(solved, error, 1.0), 1e-12) ** power
         next_h = h * jnp.where(solved, jnp.clip(factor, _SHRINK, _GROW), _UNSOLVED)
         # a part that ended with the step says nothing against longer ones
@@ -210,7 +216,7 @@ class Adaptive(Integrator):
 
     def _error(self, whole: State, halves: State, sieve):
         """Of the halves, over what is allowed."""
-        allowed = (2.0**self.order - 1.0) * self.accuracy
+        allowed = (2.0**self._order - 1.0) * self.accuracy
         part = lambda e, x: jnp.max(jnp.abs(e) / (1.0 + jnp.abs(x)), initial=0.0)
         v = whole.v - halves.v
         v = v if sieve is None else sieve.resolved(v)
@@ -245,9 +251,3 @@ class Adaptive(Integrator):
 
     def violation(self, dynamics, record, t, q):
         return self.inner.violation(dynamics, record, t, q)
-
-    def counting(self, carry, failed):
-        return *carry[:2], *failed[2:]
-
-    def statistics(self, carry):
-        return {"steps": carry[2], "refused": carry[3], **carry[4]}

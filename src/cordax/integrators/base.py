@@ -1,7 +1,8 @@
 """The contract of a one-step method."""
 
+import abc
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -13,65 +14,112 @@ from ..formulations import Dynamics
 from ..mechanics import State
 
 
+class Inputs(eqx.Module):
+    """Inputs of a machine within a step: `u(t, q, v)`, shape (n_u,)."""
+
+    #: whether they are constant within a step and may jump between two
+    held: ClassVar[bool] = True
+
+    def switching_times(self) -> Float[Array, " k"] | None:
+        """Instants [s] at which they are known to jump or bend; None if that is not known."""
+        return None
+
+    @abc.abstractmethod
+    def __call__(self, t, q, v) -> Float[Array, " n_u"]: ...
+
+
+class _Function(Inputs):
+    function: Any
+
+    def __call__(self, t, q, v):
+        return self.function(t, q, v)
+
+
+def as_inputs(u: InputFunction) -> Inputs:
+    """Inputs from themselves or from a function of `(t, q, v)`, which counts as held."""
+    return u if isinstance(u, Inputs) else _Function(u)
+
+
+class Report(NamedTuple):
+    """What a step reports besides its end: multipliers, shape (m,), and inputs, shape (n_u,), at
+    its start, where the method computes them; and the work of the step, one number for each of
+    `Traits.counts`, rejected parts and failed steps included."""
+
+    multipliers: Float[Array, " m"] | None = None
+    inputs: Float[Array, " n_u"] | None = None
+    counts: dict[str, Int[Array, ""]] = {}  # noqa: RUF012
+
+
 class Step(NamedTuple):
     """What a step returns: the new state, what the next step needs, how it ended (a `Result`, 0:
-    well), and what of its start the method computes anyway: multipliers, shape (m,), and inputs,
-    shape (n_u,)."""
+    well), and a report."""
 
     state: State
     carry: Any
     code: Int[Array, ""] | int = GOOD
-    multipliers: Float[Array, " m"] | None = None
-    inputs: Float[Array, " n_u"] | None = None
+    report: Report = Report()
+
+
+class Traits(NamedTuple):
+    """What a method is and needs."""
+
+    #: order of convergence; None where it depends on settings
+    order: int | None
+    explicit: bool
+    #: largest stable omega*dt on the undamped oscillator; 0: unstable at every step, inf: at none
+    oscillator_limit: float = math.inf
+    #: "none", "allowed" or "needed": whether the method solves constraints kept by `Index3`
+    solves_constraints: str = "none"
+    #: whether order or structure is lost where the acceleration depends on velocity
+    needs_separable: bool = False
+    #: whether a step needs nothing but the state: `init` returns ()
+    self_starting: bool = True
+    #: whether a step begins with `dynamics.accelerate` at its start, and reports the multipliers
+    #: and inputs of that
+    reports_initial_stage: bool = False
+    #: whether each step may be of another size: what is carried does not belong to one size
+    variable_step: bool = True
+    #: whether inputs are evaluated at both ends of a step: a step and its halves then differ
+    #: wherever the inputs jump
+    sees_both_ends: bool = True
+    #: whether undamped vibrations that the step does not resolve gain energy in nonlinear motions
+    amplifies_unresolved: bool = False
+    #: whether the method has its own time loop, `solve`, and takes no steps
+    owns_time_loop: bool = False
+    #: whether one-sided constraints may be open at the start
+    allows_open_constraints: bool = False
+    #: names of the numbers that count its work
+    counts: tuple[str, ...] = ()
 
 
 class Integrator(eqx.Module):
-    """One step of a method. Knows nothing of machines.
+    """One step of a method. Knows nothing of machines. A method declares its `traits` and
+    implements `step`; the other members have defaults.
 
     `u(t, q, v)` gives the inputs; a method that evaluates it once, at the start of the step, treats
     them as held."""
 
-    order: ClassVar[int]
-    explicit: ClassVar[bool]
-    #: largest stable omega*dt on the undamped oscillator; 0: unstable at every step, inf: at none
-    oscillator_limit: ClassVar[float] = math.inf
-    #: "none", "allowed" or "needed": whether the method solves constraints kept by `Index3`
-    solves_constraints: ClassVar[str] = "none"
-    #: whether order or structure is lost where the acceleration depends on velocity
-    needs_separable: ClassVar[bool] = False
-    #: whether a step needs nothing but the state: `init` returns ()
-    self_starting: ClassVar[bool] = True
-    #: whether a step begins with `dynamics.accelerate` at its start, and returns the multipliers
-    #: and inputs of that
-    begins_at_start: ClassVar[bool] = False
-    #: whether each step may be of another size: what is carried does not belong to one size
-    new_steps: ClassVar[bool] = True
-    #: whether inputs are evaluated at both ends of a step: a step and its halves then differ
-    #: wherever the inputs jump
-    sees_both_ends: ClassVar[bool] = True
-    #: whether undamped vibrations that the step does not resolve gain energy in nonlinear motions
-    feeds_undamped: ClassVar[bool] = False
-    #: whether the method has a time loop of its own, `solve`, in place of steps
-    whole_runs: ClassVar[bool] = False
-    #: whether one-sided constraints may be open at the start
-    lets_go: ClassVar[bool] = False
+    if TYPE_CHECKING:
+        traits: ClassVar[Traits]
+    else:
+        traits: eqx.AbstractClassVar[Traits]
 
     def check(self, dynamics: Dynamics) -> None:
         """Raise `ValueError`, naming both, if this method does not fit the machine."""
-        kept = dynamics.formulation.keeps_constraints
+        kept, solves = dynamics.formulation.keeps_constraints, self.traits.solves_constraints
         mine, given = type(self).__name__, type(dynamics.formulation).__name__
-        if kept and self.solves_constraints == "none":
+        if kept and solves == "none":
             raise ValueError(
                 f"integrator: {mine} integrates accelerations, but {given} leaves the constraints "
                 "to the integrator; use GeneralisedAlpha or LinearlyImplicitEuler, or Baumgarte as "
                 "formulation"
             )
-        if self.solves_constraints == "needed" and not kept and dynamics.system.n_constraints:
+        if solves == "needed" and not kept and dynamics.system.n_constraints:
             raise ValueError(
                 f"integrator: {mine} solves the constraints itself; got formulation {given}, "
                 "expected Index3"
             )
-        if self.needs_separable and not dynamics.system.separable:
+        if self.traits.needs_separable and not dynamics.system.separable:
             raise ValueError(
                 f"integrator: {type(self).__name__} integrates machines whose acceleration "
                 f"depends on q and t alone, "
@@ -84,9 +132,9 @@ class Integrator(eqx.Module):
         """What the first step, of size `dt`, needs besides the state; `()` for one-step methods."""
         return ()
 
+    @abc.abstractmethod
     def step(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction, carry) -> Step:
         """From `state` at `t` to the state at `t + dt`."""
-        raise NotImplementedError
 
     def reversible(self) -> "Integrator":
         """The same for reverse mode, where that is another program."""
@@ -103,14 +151,6 @@ class Integrator(eqx.Module):
     def violation(self, dynamics: Dynamics, record, t, q) -> Float[Array, " m"]:
         """Constraint errors of a stored state, shape (m,)."""
         return dynamics.system.constraint(t, q)
-
-    def statistics(self, carry) -> dict[str, Int[Array, ""]]:
-        """How much work a run was, by name, where the method counts it."""
-        return {}
-
-    def counting(self, carry, failed) -> Any:
-        """`carry`, with the work of a step that failed and returned `failed` counted."""
-        return carry
 
     def events(self, carry) -> Any:
         """What happened between steps, if the method looks for it; None otherwise."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from .._base.checks import require, require_instance
 from .._base.fields import count_field
 from .._base.results import Result
-from .base import Integrator
+from .base import Integrator, Traits
 
 
 def _usual_solver():
@@ -36,9 +36,7 @@ class Diffrax(Integrator):
     controller: Any = eqx.field(default_factory=_usual_controller)
     max_steps: int = count_field(default=1_000_000)
 
-    explicit = False
-    new_steps = False
-    whole_runs = True
+    traits = Traits(order=None, explicit=False, variable_step=False, owns_time_loop=True)
 
     def __check_init__(self):
         import diffrax
@@ -62,6 +60,9 @@ class Diffrax(Integrator):
                 f"constant step, "
                 f"got controller {type(self.controller).__name__}; use diffrax.ConstantStepSize()"
             )
+
+    def step(self, dynamics, t, dt, state, u, carry):
+        raise NotImplementedError("Diffrax has its own time loop: call solve")
 
     def solve(self, dynamics, times, dt, state, u, forward: bool):
         """States at `times`, shape (k,), where they are finite, and how it ended. `forward`:

@@ -11,8 +11,19 @@ from ..math.newton import Correction, newton
 from ..mechanics import State
 from ..mechanics.constraints import constraint_force, velocity_on_constraints
 from ..mechanics.linearisation import bare
-from .base import Integrator, Step
+from .base import Integrator, Report, Step, Traits
 from .newton_setup import holds_equations, linearisation_suffices
+
+
+def _traits(order: int) -> Traits:
+    return Traits(
+        order=order,
+        explicit=False,
+        solves_constraints="allowed",
+        self_starting=False,
+        sees_both_ends=False,
+        counts=("newton_iterations",),
+    )
 
 
 class _Implicit(Integrator):
@@ -23,31 +34,27 @@ class _Implicit(Integrator):
     them too; under other formulations the accelerations they leave are integrated."""
 
     abscissa: ClassVar[float]
-    explicit = False
-    self_starting = False
-    sees_both_ends = False
-    solves_constraints = "allowed"
     tolerance: float = setting_field(default=1e-12)
     max_iterations: int = count_field(default=60)
 
     def init(self, dynamics, t, dt, state, u):
         m = dynamics.system.n_constraints if dynamics.formulation.keeps_constraints else 0
-        return state.v, jnp.zeros(m, state.v.dtype), jnp.int32(0)
+        return state.v, jnp.zeros(m, state.v.dtype)
 
     def step(self, dynamics, t, dt, state, u, carry):
         """`carry`: the stage velocity and the multipliers of the step before, a better guess than
-        the velocity at its end, which stiff forces throw to and fro; and a count of iterations."""
+        the velocity at its end, which stiff forces throw to and fro."""
         q, v = state.q, state.v
         n, h = v.shape[0], self.abscissa * dt
         known = holds_equations(dynamics) and linearisation_suffices(dynamics, t, state, u)
-        guess, multipliers, iterations = carry
+        guess, multipliers = carry
 
         def correct(A, r):
             solver, h = A
             x, y = solver(r[:n], r[n:])
             return jnp.concatenate([x, y / h])
 
-        w, solved, more = newton(
+        w, solved, iterations = newton(
             self._residual if holds_equations(dynamics) else self._acceleration_residual,
             jnp.concatenate([guess, multipliers]),
             (dynamics, t, h, dt, q, v, u),
@@ -62,13 +69,8 @@ class _Implicit(Integrator):
         if multipliers.shape[0]:
             v = velocity_on_constraints(dynamics.system, t + dt, q, v)[0]
         code = code_unless(solved, Result.NEWTON_NOT_CONVERGED)
-        return Step(State(q, v), (w, multipliers, iterations + more), code)
-
-    def statistics(self, carry):
-        return {"newton_iterations": carry[2]}
-
-    def counting(self, carry, failed):
-        return *carry[:2], failed[2]
+        report = Report(counts={"newton_iterations": iterations})
+        return Step(State(q, v), (w, multipliers), code, report)
 
     def _tolerance(self, h, q, v, guess):
         """On velocities [those of v], of the size they have in this step; they can be solved no
@@ -120,7 +122,7 @@ class _Implicit(Integrator):
 class ImplicitEuler(_Implicit):
     """Order 1, L-stable. Inputs, and dry friction, are taken at the end of the step."""
 
-    order = 1
+    traits = _traits(1)
     abscissa = 1.0
 
     def growth(self, eigenvalue_dt):
@@ -136,7 +138,7 @@ class ImplicitMidpoint(_Implicit):
     feeds more in, and it grows, however well the equations of a step are solved. Use
     `GeneralisedAlpha` there."""
 
-    order = 2
+    traits = _traits(2)
     abscissa = 0.5
 
     def growth(self, eigenvalue_dt):

@@ -14,7 +14,7 @@ from .._base.results import Result, code_unless
 from ..math.newton import Correction, corrected, newton
 from ..mechanics import State
 from ..mechanics.linearisation import bare
-from .base import Integrator, Step
+from .base import Integrator, Report, Step, Traits, as_inputs
 from .newton_setup import linearisation_suffices
 
 
@@ -39,10 +39,13 @@ class GeneralisedAlpha(Integrator):
     max_iterations: int = count_field(default=60)
     corrections: int | None = count_field(default=None)
 
-    order = 2
-    explicit = False
-    self_starting = False
-    solves_constraints = "needed"
+    traits = Traits(
+        order=2,
+        explicit=False,
+        self_starting=False,
+        solves_constraints="needed",
+        counts=("newton_iterations",),
+    )
 
     def __check_init__(self):
         allowed = lambda rho: (rho >= 0) & (rho <= 1)
@@ -62,11 +65,11 @@ class GeneralisedAlpha(Integrator):
             a = dynamics.acceleration(t, state.q, state.v, inputs)
         if multipliers is None:
             multipliers = dynamics.multipliers(t, state.q, state.v, inputs)
-        return a, a, multipliers, inputs, jnp.int32(0)
+        return a, a, multipliers, inputs
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v, n = state.q, state.v, state.v.shape[0]
-        a, smooth, multipliers, before, iterations = carry
+        a, smooth, multipliers, before = carry
         a, smooth = self._jump(dynamics, t, state, u, before, a, smooth)
         weights = self._weights()
         now = (q, v, a, smooth)
@@ -91,20 +94,15 @@ class GeneralisedAlpha(Integrator):
             radius = jnp.max(jnp.abs(v)) / (weights.beta * weights.share * dt)
             radius = radius + jnp.max(jnp.abs(a))
             most = self.max_iterations
-            x, solved, more = newton(*problem, max_iterations=most, radius=radius, **options)
+            x, solved, iterations = newton(*problem, max_iterations=most, radius=radius, **options)
         else:
             x, solved = corrected(*problem, self.corrections, **options)
-            more = self.corrections
+            iterations = self.corrections
         q, v, smooth = _end(dynamics.system, x[:n], now, dt, weights)
         code = code_unless(solved, Result.NEWTON_NOT_CONVERGED)
-        inner = x[:n], smooth, x[n:], u(t + dt, q, v), iterations + more
-        return Step(State(q, v), inner, code, multipliers)
-
-    def statistics(self, carry):
-        return {"newton_iterations": carry[4]}
-
-    def counting(self, carry, failed):
-        return *carry[:4], failed[4]
+        inner = x[:n], smooth, x[n:], u(t + dt, q, v)
+        report = Report(multipliers, counts={"newton_iterations": jnp.int32(iterations)})
+        return Step(State(q, v), inner, code, report)
 
     def _weights(self) -> "_Weights":
         mean_a, mean_f = (2.0 * self.rho - 1.0) / (self.rho + 1.0), self.rho / (self.rho + 1.0)
@@ -115,7 +113,7 @@ class GeneralisedAlpha(Integrator):
     def _jump(self, dynamics, t, state, u, before, a, smooth):
         """Held inputs that have jumped since the last step take the accelerations with them; left
         to the method, they would act up to a step late. Those evaluated at any time do not jump."""
-        if before.shape[0] == 0 or not getattr(u, "held", True):
+        if before.shape[0] == 0 or not as_inputs(u).held:
             return a, smooth
         q, v = state.q, state.v
         inputs = u(t, q, v)

@@ -1,7 +1,7 @@
 """Linearly implicit (Rosenbrock-) Euler: one Jacobian and one linear solve per step."""
 
 from ..mechanics import State
-from .base import Integrator, Step
+from .base import Integrator, Step, Traits
 
 
 class LinearlyImplicitEuler(Integrator):
@@ -14,10 +14,7 @@ class LinearlyImplicitEuler(Integrator):
     (17)-(20), with K = df/dq and D = df/dv from the machine's linearisation. Under `Index3` the
     linearised constraints hold at the end of the step."""
 
-    order = 1
-    explicit = False
-    sees_both_ends = False
-    solves_constraints = "allowed"
+    traits = Traits(order=1, explicit=False, sees_both_ends=False, solves_constraints="allowed")
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v

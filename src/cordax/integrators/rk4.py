@@ -6,7 +6,7 @@ from jax import lax
 from .._base.results import GOOD
 from .._jax.materialise import materialise
 from ..mechanics import State
-from .base import Integrator, Step
+from .base import Integrator, Report, Step, Traits
 
 # each stage starts from the slope of the one before it, at its own node
 _NODES = (0.0, 0.5, 0.5, 1.0)
@@ -17,10 +17,9 @@ class RK4(Integrator):
     """Order 4, four evaluations per step, oscillator limit 2 sqrt(2). Inputs are evaluated in every
     stage."""
 
-    order = 4
-    explicit = True
-    begins_at_start = True
-    oscillator_limit = 2.8284271247461903
+    traits = Traits(
+        order=4, explicit=True, reports_initial_stage=True, oscillator_limit=2.8284271247461903
+    )
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v
@@ -40,7 +39,7 @@ class RK4(Integrator):
         tableau = jnp.asarray(_NODES, q.dtype), jnp.asarray(_WEIGHTS, q.dtype)
         (_, (dq, dv)), (multipliers, inputs) = lax.scan(stage, (zeros, zeros), tableau)
         new = State(dynamics.normalise(q + dt * dq), v + dt * dv)
-        return Step(new, carry, GOOD, multipliers[0], inputs[0])
+        return Step(new, carry, GOOD, Report(multipliers[0], inputs[0]))
 
     def growth(self, eigenvalue_dt):
         z = eigenvalue_dt

@@ -4,7 +4,7 @@ Euler."""
 import math
 
 from ..mechanics import State
-from .base import Integrator, Step
+from .base import Integrator, Step, Traits
 
 _GAMMA = 1.0 - 1.0 / math.sqrt(2.0)
 
@@ -25,9 +25,7 @@ class Rosenbrock2(Integrator):
     a millisecond (`simulate` warns): use `GeneralisedAlpha`. Inputs are evaluated in both
     stages."""
 
-    order = 2
-    explicit = False
-    feeds_undamped = True
+    traits = Traits(order=2, explicit=False, amplifies_unresolved=True)
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v

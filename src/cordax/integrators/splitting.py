@@ -10,15 +10,22 @@ from typing import ClassVar
 import numpy as np
 
 from ..mechanics import State
-from .base import Integrator, Step
+from .base import Integrator, Step, Traits
+
+
+def _traits(order: int, oscillator_limit: float, *, needs_separable: bool = True) -> Traits:
+    return Traits(
+        order=order,
+        explicit=True,
+        oscillator_limit=oscillator_limit,
+        needs_separable=needs_separable,
+        sees_both_ends=False,
+    )
 
 
 class _Splitting(Integrator):
     drifts: ClassVar[tuple[float, ...]]
     kicks: ClassVar[tuple[float, ...]]
-    explicit = True
-    needs_separable = True
-    sees_both_ends = False
 
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v
@@ -43,9 +50,7 @@ class SymplecticEuler(_Splitting):
     """Drift, then kick: order 1, oscillator limit 2. Also takes machines with velocity-dependent
     forces."""
 
-    order = 1
-    oscillator_limit = 2.0
-    needs_separable = False
+    traits = _traits(1, 2.0, needs_separable=False)
     drifts = (1.0,)
     kicks = (1.0,)
 
@@ -53,8 +58,7 @@ class SymplecticEuler(_Splitting):
 class StormerVerlet(_Splitting):
     """Half drift, kick, half drift: order 2, one evaluation per step, oscillator limit 2."""
 
-    order = 2
-    oscillator_limit = 2.0
+    traits = _traits(2, 2.0)
     drifts = (0.5, 0.5)
     kicks = (1.0, 0.0)
 
@@ -65,8 +69,7 @@ _B = 2.0 ** (1.0 / 3.0)
 class ForestRuth4(_Splitting):
     """Order 4, three evaluations per step, oscillator limit 1.5734."""
 
-    order = 4
-    oscillator_limit = 1.5734
+    traits = _traits(4, 1.5734)
     drifts = (
         0.5 / (2.0 - _B),
         0.5 * (1.0 - _B) / (2.0 - _B),
@@ -84,7 +87,6 @@ class Suzuki4(_Splitting):
     """Five Verlet steps of weights g, g, 1-4g, g, g: order 4, about 80 times more accurate than
     Forest-Ruth at equal steps and ten times at equal evaluations; oscillator limit 2.7210."""
 
-    order = 4
-    oscillator_limit = 2.7210
+    traits = _traits(4, 2.7210)
     drifts = (0.5 * _W[0], *(0.5 * (a + b) for a, b in itertools.pairwise(_W)), 0.5 * _W[-1])
     kicks = (*_W, 0.0)

@@ -17,7 +17,7 @@ from ..math.complementarity import active_set, masked_solve
 from ..math.linalg import gram, matmul, matvec, solve
 from ..mechanics import State
 from ..mechanics.saddle import row_weights
-from .base import Integrator, Step
+from .base import Integrator, Step, Traits
 from .bounded_loop import repeat
 from .events import Events
 from .rk4 import RK4
@@ -80,12 +80,6 @@ class Unilateral(Integrator):
     #: evaluations to locate an event
     iterations: int = count_field(default=6)
 
-    order = 1
-    explicit = True
-    new_steps = False
-    self_starting = False
-    lets_go = True
-
     def check(self, dynamics):
         super().check(dynamics)
         self.inner.check(dynamics)
@@ -97,12 +91,19 @@ class Unilateral(Integrator):
         require(
             some, "integrator", f"Unilateral for {name}", "a machine with one-sided constraints"
         )
-        inner = self.inner.explicit and self.inner.self_starting
+        inner = self.inner.traits.explicit and self.inner.traits.self_starting
         require(inner, "inner", type(self.inner).__name__, "an explicit one-step method")
 
     @property
-    def oscillator_limit(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.inner.oscillator_limit
+    def traits(self) -> Traits:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Traits(
+            order=1,
+            explicit=True,
+            oscillator_limit=self.inner.traits.oscillator_limit,
+            self_starting=False,
+            variable_step=False,
+            allows_open_constraints=True,
+        )
 
     def growth(self, eigenvalue_dt):
         return self.inner.growth(eigenvalue_dt)

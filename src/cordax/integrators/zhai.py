@@ -4,7 +4,7 @@ import numpy as np
 
 from .._base.results import GOOD
 from ..mechanics import State
-from .base import Integrator, Step
+from .base import Integrator, Report, Step, Traits
 
 
 class Zhai(Integrator):
@@ -17,12 +17,14 @@ class Zhai(Integrator):
     with psi = phi = 1/2 (0 in the first step). Without velocity-dependent forces the positions are
     those of velocity Verlet."""
 
-    order = 2
-    explicit = True
-    begins_at_start = True
-    new_steps = False
-    self_starting = False
-    oscillator_limit = 2.0
+    traits = Traits(
+        order=2,
+        explicit=True,
+        reports_initial_stage=True,
+        variable_step=False,
+        self_starting=False,
+        oscillator_limit=2.0,
+    )
 
     def init(self, dynamics, t, dt, state, u):
         # With a_before = a the formulas reduce to psi = phi = 0, as the first step requires.
@@ -34,7 +36,7 @@ class Zhai(Integrator):
         a, multipliers = dynamics.accelerate(t, q, v, inputs)
         dq = dt * v + dt * dt * (a - 0.5 * before)
         new = State(dynamics.retract(q, dq), v + dt * (1.5 * a - 0.5 * before))
-        return Step(new, a, GOOD, multipliers, inputs)
+        return Step(new, a, GOOD, Report(multipliers, inputs))
 
     def amplification(self, stiffness, damping):
         q, v, before = np.split(np.eye(3 * stiffness.shape[-1]), 3)

@@ -226,7 +226,7 @@ def _in_chunks(experiment: Experiment) -> bool:
     """Whether the number of steps can be data: one phase, by a method without its own time loop."""
     if experiment.switches:  # which of them come before the end is not known here
         return False
-    return not Plan.of(experiment).integrator.whole_runs
+    return not Plan.of(experiment).integrator.traits.owns_time_loop
 
 
 _times: dict = {}

@@ -63,7 +63,7 @@ def _integrator(name: str, x64: bool) -> Integrator:
 
 def formulation_for(machine: System, integrator: Integrator) -> Formulation:
     """The default formulation of a machine with this integrator."""
-    needed = integrator.solves_constraints == "needed"
+    needed = integrator.traits.solves_constraints == "needed"
     if machine.n_constraints == 0:
         name, numbers = "minimal", {}
     elif machine.default_formulation is None or needed:
@@ -85,8 +85,8 @@ def _formulation(name: str, numbers: tuple, x64: bool) -> Formulation:
 
 def time_step_warnings(machine: System, integrator: Integrator, dt) -> list[str]:
     """Warnings about vibrations that are too fast for the time step `dt` [s]."""
-    fed = integrator.feeds_undamped and machine.separable
-    frequency = machine.fastest_frequency() if integrator.explicit or fed else None
+    fed = integrator.traits.amplifies_unresolved and machine.separable
+    frequency = machine.fastest_frequency() if integrator.traits.explicit or fed else None
     if frequency is None:
         return []
     method, name = type(integrator).__name__, type(machine).__name__
@@ -97,7 +97,7 @@ def time_step_warnings(machine: System, integrator: Integrator, dt) -> list[str]
             f"not resolve, and this {name} has some: the fastest take "
             f"{2.0 * math.pi / frequency:.3g} s, dt = {dt:g} s. Use GeneralisedAlpha"
         )
-    limit = integrator.oscillator_limit
+    limit = integrator.traits.oscillator_limit
     if frequency * dt > limit > 0:
         messages.append(
             f"dt = {dt:g} s is above the largest stable step of {method} for "

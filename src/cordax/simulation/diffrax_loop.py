@@ -29,7 +29,7 @@ def integrate_whole(plan: Plan, state, status, t0, n_saves: int):
     plan.check(state, t0)
     t = t0 + jnp.arange(n_saves + 1) * (plan.save_every * dt)
     u = ContinuousInput(plan)
-    method: Any = plan.integrator  # `whole_runs`
+    method: Any = plan.integrator  # `owns_time_loop`
     forward = plan.adjoint == "forward"
     (q, v), finite, ended = method.solve(plan.dynamics, t, dt, state, u, forward)
     system = plan.dynamics.system

@@ -114,7 +114,12 @@ class Environment(eqx.Module):
         control = _Held(u, period=self.period)
         plan = Plan.of(self.experiment.replace(control=control, save_every=self.every), state)
         method = plan.integrator
-        require(not method.whole_runs, "integrator", type(method).__name__, "one that takes steps")
+        require(
+            not method.traits.owns_time_loop,
+            "integrator",
+            type(method).__name__,
+            "one that takes steps",
+        )
         return plan
 
     @property

@@ -33,7 +33,7 @@ def run_phase(plan: Plan, state, memory, status, t0, n_saves, *, progress=False,
     progress bar moves from chunk to chunk, since the compiled loop never calls back. `joined`: it
     follows another phase, and constraints may be new."""
     given, time = (state, memory, status), np.asarray(t0, state.q.dtype)
-    if plan.integrator.whole_runs:
+    if plan.integrator.traits.owns_time_loop:
         return _in_one_loop(plan, given, time, n_saves, joined)
     static, arrays = _split_cached(plan)
     seen = Transformed.of(given if static.known else (arrays, given))
@@ -61,7 +61,9 @@ def _in_one_loop(plan: Plan, given, time, n_saves, joined):
     """Compiled for this number of blocks."""
     system, time = plan.dynamics.system, jnp.asarray(time)
     if not is_traced((system, given[0])):
-        looked = look_compiled(system, given[0], time, plan.integrator.lets_go)
+        looked = look_compiled(
+            system, given[0], time, plan.integrator.traits.allows_open_constraints
+        )
         check_start(system, given[0], time, looked, joined=joined)
     static, arrays = split(plan)
     part, *end = _compiled_loop(static, n_saves, arrays, *given, time)
@@ -197,7 +199,9 @@ def _compiled_start(static: Static, arrays, state, memory, status, t0):
     carry = plan.begin(state, t0, memory, status)
     if static.traced:
         carry = depending_on(carry, (arrays, state, memory, status))
-    return carry, look(plan.dynamics.system, state, t0, plan.integrator.lets_go)
+    return carry, look(
+        plan.dynamics.system, state, t0, plan.integrator.traits.allows_open_constraints
+    )
 
 
 @functools.partial(cached_jit, static=(0, 1))
@@ -223,7 +227,7 @@ def _compiled_loop(static: Static, n_saves: int, arrays, state, memory, status, 
     """One phase from `state`; `status`: code and failure time of earlier phases. Returns the
     trajectory with its start, and the last state, memory and status."""
     plan = static.plan(arrays)
-    if plan.integrator.whole_runs:
+    if plan.integrator.traits.owns_time_loop:
         part, *end = integrate_whole(plan, state, plan.checked(status, t0), t0, n_saves)
     else:
         part, carry = plan.advance(plan.begin(state, t0, memory, status), t0, n_saves)

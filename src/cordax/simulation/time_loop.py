@@ -11,6 +11,7 @@ import numpy as np
 from .._base.results import GOOD, Result, code_unless, first_code
 from .._jax.batch_kernel import in_lanes
 from .._jax.gradient_guard import close, frozen, shield
+from ..integrators.base import Inputs
 from ..mechanics import State, System
 from .adjoints import counted, each, fits_flat, flat, loop
 from .divergence import Watch
@@ -23,17 +24,16 @@ if TYPE_CHECKING:
 UNSOLVED = Result.NONFINITE_STATE, Result.NEWTON_NOT_CONVERGED, Result.ACCURACY_NOT_REACHED
 
 
-class _HeldInput(eqx.Module):
+class _HeldInput(Inputs):
     """Inputs that stay as they are within a step, and may jump between two (`held`)."""
 
     u: jax.Array
-    held: ClassVar[bool] = True
 
     def __call__(self, t, q, v):
         return self.u
 
 
-class ContinuousInput(eqx.Module):
+class ContinuousInput(Inputs):
     """Inputs evaluated in every stage. Where the controller fails they are NaN, so that the step
     fails; why it did, `failed_controller` finds out afterwards."""
 
@@ -52,13 +52,14 @@ class ContinuousInput(eqx.Module):
 
 class Carry(NamedTuple):
     """What the time loop carries: state, the controller's memory, held inputs and their code, what
-    the integrator carries, the first time of every alarm, how fast speeds grow, and how the run
-    goes: a code and the time of failure."""
+    the integrator carries, its work so far, the first time of every alarm, how fast speeds grow,
+    and how the run goes: a code and the time of failure."""
 
     state: State
     memory: Any
     held: Any
     inner: Any
+    counts: dict[str, jax.Array]
     alarms: dict[str, jax.Array]
     watch: Watch
     status: Any
@@ -81,7 +82,8 @@ def begin(plan: "Plan", state, memory, status, t0) -> Carry:
         held = jnp.zeros_like(u.u), jnp.int32(GOOD)
     inner = plan.integrator.init(plan.dynamics, t0, dt, state, u)
     alarms = dict.fromkeys(_alarm_names(plan, state, t0), jnp.full((), jnp.inf, state.q.dtype))
-    return Carry(state, memory, held, inner, alarms, Watch.of(state.v), status)
+    counts = dict.fromkeys(plan.integrator.traits.counts, jnp.int32(0))
+    return Carry(state, memory, held, inner, counts, alarms, Watch.of(state.v), status)
 
 
 def _alarm_names(plan: "Plan", state, t) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ def advance(
     rows = None if count is None else count + 1
     single = lambda carry, i: _stepper(plan, t0)(carry, i)[0]
     lanes = in_lanes(single, start, first * plan.save_every) if plan.lanes else None
-    known = plan.hold > 0 or plan.integrator.begins_at_start
+    known = plan.hold > 0 or plan.integrator.traits.reports_initial_stage
     if known and rows is not None and not reverse and lanes is None:
         end, stored = _rows_of_steps(plan, start, first, t0, n_saves, count)
     else:
@@ -147,9 +149,8 @@ def advance(
         plan, unprepared, t, states, u, multipliers, records, end.alarms, status, rows, reverse
     )
     events = plan.integrator.events(end.inner)
-    statistics = plan.integrator.statistics(end.inner)
     found = lambda x: (x.events, x.statistics)
-    trajectory = eqx.tree_at(found, trajectory, (events, statistics), is_leaf=_is_unset)
+    trajectory = eqx.tree_at(found, trajectory, (events, end.counts), is_leaf=_is_unset)
     if explained:
         status = judged
     else:  # what comes after a failure of the steps may still be found not to be its reason
@@ -163,7 +164,7 @@ def _rows_of_steps(plan: "Plan", start: Carry, first, t0, n_saves: int, count):
     there begins: one more step, which is not taken, tells the last ones. Controller and machine are
     then compiled for steps alone."""
     step, every, dtype = _stepper(plan, t0), plan.save_every, start.state.q.dtype
-    system, with_multipliers = plan.dynamics.system, plan.integrator.begins_at_start
+    system, with_multipliers = plan.dynamics.system, plan.integrator.traits.reports_initial_stage
     unknown = jnp.zeros(system.n_u, dtype), None
     if with_multipliers:
         unknown = unknown[0], jnp.zeros(system.n_constraints, dtype)
@@ -250,7 +251,7 @@ def _stepper(plan: "Plan", t0):
     continuous = ContinuousInput(plan)
 
     def step(carry: Carry, i, taken=True):
-        state, memory, held, inner, alarms, watch, (code, failure) = carry
+        state, memory, held, inner, counts, alarms, watch, (code, failure) = carry
         t = t0 + i * dt
         refused = jnp.int32(GOOD)
         u = continuous
@@ -267,8 +268,8 @@ def _stepper(plan: "Plan", t0):
         # a step that fails must not reach the derivatives of others, in reverse mode either
         given = plan.integrator, plan.dynamics, t, dt, state, u, inner
         (method, dynamics, *given), token = shield(given) if plan.traced else (given, None)
-        new, inner_new, solved, *begun = method.step(dynamics, *given)
-        begun = Begun(held[0] if plan.hold else begun[1], begun[0])
+        new, inner_new, solved, report = method.step(dynamics, *given)
+        begun = Begun(held[0] if plan.hold else report.inputs, report.multipliers)
         project = dynamics.formulation.project
         new, projected = project(dynamics.system, t + dt, new, t, state)
         # sums, the cheapest reductions: not finite if an entry is not
@@ -297,13 +298,13 @@ def _stepper(plan: "Plan", t0):
         if plan.traced:
             new, inner_new = close((new, inner_new), token, go)
         pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
-        spent = plan.integrator.counting(inner, inner_new)  # also in the step that failed
-        inner = jax.tree.map(lambda a, b: jnp.where(alive, a, b), spent, inner)
+        # also of the step that failed
+        counts = {k: n + jnp.where(alive, report.counts[k], 0) for k, n in counts.items()}
         new, inner = pick((new, inner_new), (state, inner))
         if taken is not True:
             now, before = (memory, held, watch), (carry.memory, carry.held, carry.watch)
             memory, held, watch = jax.tree.map(lambda a, b: jnp.where(taken, a, b), now, before)
-        return Carry(new, memory, held, inner, alarms, watch, (code, failure)), begun
+        return Carry(new, memory, held, inner, counts, alarms, watch, (code, failure)), begun
 
     return step
 

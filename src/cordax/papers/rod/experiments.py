@@ -150,13 +150,13 @@ def _ten_seconds() -> dict[str, Run]:
     """The paper's run by every scheme; an implicit step costs a hundred times an explicit one."""
     runs = {}
     for explicit, rounds in ((True, ROUNDS), (False, 1)):
-        given = {x: (soft_rod(), x) for x in LABELS if BY_NAME[x].explicit == explicit}
+        given = {x: (soft_rod(), x) for x in LABELS if BY_NAME[x].traits.explicit == explicit}
         runs |= timed(given, rounds, STEP, stride=50)
     return runs
 
 
 def _scheme(name: str, exact: Run, frequency: float, ten: Run) -> Scheme:
-    rod, explicit = exact.rod, BY_NAME[name].explicit
+    rod, explicit = exact.rod, BY_NAME[name].traits.explicit
     steps = COMPARED_STEPS if explicit else COMPARED_STEPS[:-1]
     errors = {
         dt: position_error(march(rod, name, dt, COMPARED_AT, stride=round(0.1 / dt)), exact)

@@ -25,12 +25,12 @@ class Spectrum(NamedTuple):
     @property
     def limit(self) -> float:
         """Largest step of the paper's method [s]."""
-        return ForestRuth4.oscillator_limit / max(self.axial, self.bending, self.twist)
+        return ForestRuth4.traits.oscillator_limit / max(self.axial, self.bending, self.twist)
 
     @property
     def springs_limit(self) -> float:
         """The same of the springs alone [s]."""
-        return ForestRuth4.oscillator_limit / self.springs
+        return ForestRuth4.traits.oscillator_limit / self.springs
 
 
 #: mass matrices (n, n) per density, of n control points with knot spans of length h on a length L

@@ -79,7 +79,7 @@ def fastest(rod: SplineRod) -> float:
 
 def predicted_limit(scheme: str, frequency: float) -> float:
     """Largest stable step [s] for an undamped mode of an angular frequency [rad/s]."""
-    return BY_NAME[scheme].oscillator_limit / frequency
+    return BY_NAME[scheme].traits.oscillator_limit / frequency
 
 
 def observed_limit(
