@@ -14,6 +14,7 @@ from .machine_file import (
 from .registry import machine_kinds
 
 if TYPE_CHECKING:
+    from .caspr import read_caspr
     from .csv import read_csv, write_csv
     from .logs import read_recording
     from .mjcf import ImportReport, read_mjcf
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = later(
     __name__,
     {
+        "caspr": "read_caspr",
         "csv": "read_csv write_csv",
         "logs": "read_recording",
         "mjcf": "ImportReport read_mjcf",
@@ -46,6 +48,7 @@ __all__ = [
     "experiment_of",
     "find_machine",
     "machine_kinds",
+    "read_caspr",
     "read_csv",
     "read_machine",
     "read_mjcf",

@@ -48,6 +48,7 @@ from .routes import Route
 from .solids import Solid, box, cube, cylinder, point_mass, rod, sphere, tube
 from .strut import SingleStrut, single_strut
 from .tendon_drive import TendonDrive
+from .tension_cables import TensionCables
 from .wound import WoundCables
 from .wraps import Wrap
 
@@ -104,6 +105,7 @@ __all__ = [
     "SwivelPulley",
     "TendonDrive",
     "TensegrityManipulator",
+    "TensionCables",
     "Universal",
     "WoundCables",
     "Wrap",

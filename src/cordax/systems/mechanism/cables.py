@@ -170,16 +170,8 @@ class CableSet(Element):
         slip_width=1e-3,
         name: str = "cable",
     ):
-        routes = [Route(tuple(way)) for way in ways]
-        n = len(routes)
-        require(n > 0, "ways", "none", "at least one cable")
-        bare = [
-            Route(tuple(dataclasses.replace(g, body=NAMELESS) for g in r.guides)) for r in routes
-        ]
-        same = len({jax.tree.structure(r) for r in bare}) == 1
-        require(same, "ways", "guides that differ in kind", "the same kinds of guides for all")
-        self.routes = jax.tree.map(lambda *x: jnp.stack(x), *bare)
-        self.bodies = tuple(r.bodies for r in routes)
+        self.routes, self.bodies = stacked_routes(ways)
+        n = len(self.bodies)
         self.windings = tuple(as_names(w) for w in windings) or ((),) * n
         require(len(self.windings) == n, "windings", self.windings, f"{n} of them")
         counts = {len(w) for w in self.windings}
@@ -189,7 +181,7 @@ class CableSet(Element):
         law.check_count(n)
         require_shape("rest", self.rest.position(0.0), (), (n,))
         self.slides = friction is not None
-        inner = len(routes[0].guides) - 2
+        inner = len(self.routes.guides) - 2
         friction = 0.0 if friction is None else friction
         self.friction = jnp.asarray(friction, float)
         self.slip_width = jnp.asarray(slip_width, float)
@@ -217,7 +209,7 @@ class CableSet(Element):
 
     def carriers(self, tree: Tree) -> np.ndarray:
         """Indices (n, k + 1) of the bodies that carry the guides."""
-        return np.array([[tree.body(b) for b in names] for names in self.bodies])
+        return carriers(tree, self.bodies)
 
     @property
     def ends(self) -> tuple[bool, bool]:
@@ -237,10 +229,7 @@ class CableSet(Element):
 
     def lengths(self, at: Instant) -> Float[Array, " n"]:
         """Of the ways, from end to end [m]."""
-        bodies = self.carriers(at.tree)
-        R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
-        whole = lambda route, R, p: jnp.sum(route.at(R, p).parts)
-        return jax.vmap(whole)(self.routes, take(R, bodies), take(p, bodies))
+        return route_lengths(self.routes, self.carriers(at.tree), at)
 
     def state(self, at: Instant) -> CableSetState:
         """Lengths and tensions."""
@@ -290,14 +279,7 @@ class CableSet(Element):
     def effort(self, at, u):
         bodies, drums = self.carriers(at.tree), self.drums(at.tree)
         tension = materialise(self.state(at).tension)
-        R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
-        # each segment pulls along itself on both of its ends
-        pull = -jax.vmap(lambda route, *at: by_twists(lambda R, p: route.at(R, p).parts, *at))(
-            self.routes, take(R, bodies), take(p, bodies), tension
-        )
-        n = at.tree.n_bodies
-        onto = jnp.asarray(np.eye(n + 1)[bodies.reshape(-1)][:, :n], at.q.dtype)
-        wrenches = jnp.sum(onto[:, :, None] * pull.reshape(-1, 6)[:, None, :], axis=0)
+        wrenches = pulled(self.routes, bodies, at, tension)
         joint = None
         if drums.v.size:
             # the segment next to a drum turns it
@@ -348,6 +330,40 @@ class CableSet(Element):
         length, angle, points, along = jax.vmap(of_one)(self.routes, *carried)
         into, out = tension[:, where - 1, None], tension[:, where, None]
         return length, angle, points, out * along[:, :, 1] - into * along[:, :, 0]
+
+
+def stacked_routes(ways: Sequence[Sequence[Guide]]) -> tuple[Route, tuple[tuple[str, ...], ...]]:
+    """Paths of cables over guides of the same kinds as one, and the bodies of their guides."""
+    routes = [Route(tuple(way)) for way in ways]
+    require(len(routes) > 0, "ways", "none", "at least one cable")
+    bare = [Route(tuple(dataclasses.replace(g, body=NAMELESS) for g in r.guides)) for r in routes]
+    same = len({jax.tree.structure(r) for r in bare}) == 1
+    require(same, "ways", "guides that differ in kind", "the same kinds of guides for all")
+    return jax.tree.map(lambda *x: jnp.stack(x), *bare), tuple(r.bodies for r in routes)
+
+
+def carriers(tree: Tree, bodies: Sequence[Sequence[str]]) -> np.ndarray:
+    """Indices (n, g) of the bodies that carry the guides of n cables."""
+    return np.array([[tree.body(b) for b in names] for names in bodies])
+
+
+def route_lengths(routes: Route, bodies: np.ndarray, at: Instant) -> Float[Array, " n"]:
+    """Lengths [m] of stacked `routes` with guides on `bodies` (n, g)."""
+    R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
+    whole = lambda route, R, p: jnp.sum(route.at(R, p).parts)
+    return jax.vmap(whole)(routes, take(R, bodies), take(p, bodies))
+
+
+def pulled(routes: Route, bodies: np.ndarray, at: Instant, tension) -> Float[Array, "N 6"]:
+    """Wrenches on the bodies of a mechanism by stacked `routes` whose segments have a `tension`
+    (n, k) [N]: each segment pulls along itself on both of its ends."""
+    R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
+    pull = -jax.vmap(lambda route, *at: by_twists(lambda R, p: route.at(R, p).parts, *at))(
+        routes, take(R, bodies), take(p, bodies), tension
+    )
+    n = at.tree.n_bodies
+    onto = jnp.asarray(np.eye(n + 1)[bodies.reshape(-1)][:, :n], at.q.dtype)
+    return jnp.sum(onto[:, :, None] * pull.reshape(-1, 6)[:, None, :], axis=0)
 
 
 def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:

@@ -15,6 +15,7 @@ from .guides import Eyelet, Pulley
 from .kinematics import cross
 from .loops import Loop, SphericalLoop, frames, with_ground
 from .routes import Route
+from .tension_cables import TensionCables
 from .tree import Tree
 from .wound import WoundCables
 from .wraps import Wrap
@@ -91,7 +92,7 @@ def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
     last = set(range(tree.n_bodies)) - {*tree.parent.tolist(), *(i for i, _ in ends)}
     ends += [(i, 2.0 * bodies[i].inertia().centre) for i in sorted(last) if bodies[i].solids]
     for element in elements:
-        if isinstance(element, CableSet):
+        if isinstance(element, CableSet | TensionCables):
             guides = element.routes.guides
             ends += [
                 (tree.body(names[end]), guides[end].at[i])
@@ -114,6 +115,9 @@ def _routed(at: Instant, loops, elements):
         if isinstance(element, CableSet):
             paid_out = _at_ends(element.drums(at.tree), element.paid_out, at.q)
             yield element.routes, element.carriers(at.tree), paid_out
+        if isinstance(element, TensionCables):
+            nothing = jnp.zeros((len(element.names), 2), at.q.dtype)
+            yield element.routes, element.carriers(at.tree), nothing
     for loop in loops:
         if isinstance(loop, RigidCable):
             carriers = np.array([[at.tree.body(name) for name in loop.bodies]])

@@ -28,6 +28,7 @@ from .cables import CableSet, RigidCable, strain_terms, wound_cables
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop
+from .tension_cables import TensionCables
 from .tree import Tree, tree_of
 from .wound import CableTerms, WoundCables
 
@@ -38,6 +39,8 @@ def _cut(tree: Tree, q, v):
 
 #: stands for all joints whose coordinates add like numbers
 _PLAIN = Fixed()
+#: elements that are cables over guides
+_ROUTED = (CableSet, TensionCables)
 
 _Law = TypeVar("_Law", bound=Element)
 
@@ -414,11 +417,12 @@ class Mechanism(System):
     # --- where cables have a way
     @kept_filter_jit
     def cable_lengths(self, q=None) -> dict[str, Float[Array, " n"]]:
-        """Lengths [m] of the ways of elastic cables by the name of their set, at coordinates `q`
-        (n_q,), the machine's by default: what their `rest` is measured against."""
+        """Lengths [m] of the paths of elastic and tension-driven cables by the name of their set,
+        at coordinates `q` (n_q,), the machine's by default: what their `rest` is measured
+        against."""
         q = self.default_state().q if q is None else q
         at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
-        return {e.name: e.lengths(at) for e in self.elements if isinstance(e, CableSet)}
+        return {e.name: e.lengths(at) for e in self.elements if isinstance(e, _ROUTED)}
 
     def _validity(self, q):
         c, q = self._constants(), q[: self.tree.n_q]
