@@ -160,7 +160,7 @@ WHERE = ["left.tangent", "right.point", "right.tangent"]
 def number(of, bounds):
     """A number of the hands' motion, which both grippers know."""
     names = [f"{part}.hands.{of}" for part in WHERE]
-    return cordax.Parameter(names[0], bounds=bounds, also=tuple(names[1:]))
+    return cordax.Parameter(names[0], bounds=bounds, tied=tuple(names[1:]))
 
 
 BOUNDS = [(-1.5, 1.5)] + 3 * [(-12.0, 12.0)]

@@ -69,15 +69,20 @@ class Validation(NamedTuple):
         length = self.recording.t[-1] - self.start
         lines = [
             f"prediction over {length:.3g} s",
-            f"{'channel':<20} {'RMS error':>10} {'of motion':>9} {'lag [s]':>9} {'phase':>8} "
-            f"{'in band':>8} {'hold':>10} {'mean':>10}",
+            f"{'channel':<20} {'RMS error':>10} {'of motion':>9} {'lag [s]':>9} "
+            f"{'phase [deg]':>11} {'in band':>8} {'hold':>10} {'mean':>10}",
         ]
         for name, e in self.errors.items():
             lines.append(
-                f"{name:<20} {e.rms:>10.3g} {100 * e.fraction:>7.1f} % {e.lag:>9.3g} "
-                f"{e.phase:>6.1f} d {100 * e.coverage:>6.1f} % {e.hold:>10.3g} {e.mean:>10.3g}"
+                f"{name:<20} {e.rms:>10.3g} {100 * e.fraction:>7.1f} % {_or_dash(e.lag, '.3g'):>9} "
+                f"{_or_dash(e.phase, '.1f'):>11} {100 * e.coverage:>6.1f} % {e.hold:>10.3g} "
+                f"{e.mean:>10.3g}"
             )
         return "\n".join(lines)
+
+
+def _or_dash(x: float, form: str) -> str:
+    return format(x, form) if np.isfinite(x) else "-"
 
 
 def verdict(validations: list[Validation]) -> tuple[str, list[str]]:
