@@ -36,28 +36,29 @@ def tendons(m, body: Skeleton, side_rule: str) -> Tendons | None:
                 elif following in (_SPHERE, _CYLINDER):
                     geom, side = int(m.wrap_objid[k + 1]), round(m.wrap_prm[k + 1])
                     inside = side >= 0 and _inside(m, data, geom, side)
-                    group = following == _CYLINDER, inside, side >= 0 and not inside
-                    segment = i, here, int(m.wrap_objid[k + 2]), geom, side
-                    wrapped.setdefault(group, []).append(segment)
-                    shares.setdefault(group, []).append(share)
+                    ends = here, int(m.wrap_objid[k + 2])
+                    segment = i, *ends, geom, side, following == _CYLINDER
+                    wrapped.setdefault(inside, []).append(segment)
+                    shares.setdefault(inside, []).append(share)
                     k += 1
             k += 1
     points = [s for _, a, b in straight for s in (a, b)]
-    points += [s for group in wrapped.values() for _, a, b, _, side in group for s in (a, b, side)]
-    sites = sorted({s for s in points if s >= 0})
-    geoms = sorted({g for group in wrapped.values() for *_, g, _ in group})
-    at = lambda rows, j, table: tuple(table.index(row[j]) for row in rows)
+    every = [row for group in wrapped.values() for row in group]
+    points += [s for _, a, b, _, side, _ in every for s in (a, b, side)]
+    sites, geoms = sorted({s for s in points if s >= 0}), sorted({row[3] for row in every})
+    at = lambda rows, j, table: tuple(table.index(x) if x >= 0 else -1 for x in column(rows, j))
+    column = lambda rows, j: tuple(row[j] for row in rows)
     groups = [
         Wrapped(
-            tuple(row[0] for row in rows),
+            column(rows, 0),
             at(rows, 1, sites),
             at(rows, 2, sites),
             at(rows, 3, geoms),
-            at(rows, 4, sites) if sided else (),
-            cylinder,
+            at(rows, 4, sites),
+            column(rows, 5),
             inside,
         )
-        for (cylinder, inside, sided), rows in wrapped.items()
+        for inside, rows in wrapped.items()
     ]
     return Tendons(
         names=tuple(unique(names_of(m, "tendon", m.ntendon), set())),
@@ -67,9 +68,7 @@ def tendons(m, body: Skeleton, side_rule: str) -> Tendons | None:
         straight_share=np.array(straight_shares, float),
         wrapped_share=tuple(np.array(x, float) for x in shares.values()),
         coefficient=np.array(coefficients, float),
-        straight=Straight(
-            tuple(row[0] for row in straight), at(straight, 1, sites), at(straight, 2, sites)
-        ),
+        straight=Straight(column(straight, 0), at(straight, 1, sites), at(straight, 2, sites)),
         wrapped=tuple(groups),
         coupling=Coupling(*(tuple(x) for x in zip(*coupling, strict=True))),
         side_rule=side_rule,

@@ -35,26 +35,32 @@ def _round(tendons: Tendons, group: Wrapped, at: Instant, bodies: Ground, x):
     R = jnp.sum(take(bodies.R, carriers)[..., None] * turned[:, None], axis=2)
     centre = place(bodies, carriers, take(tendons.surfaces.position, surface))
     inward = lambda i: jnp.sum(R * (take(x, i) - centre)[:, :, None], axis=1)
-    sides = inward(np.array(group.side)) if group.side else None
+    side = inward(np.maximum(group.side, 0))
+    cylinder, sided = np.array(group.cylinder), np.array(group.side) >= 0
 
-    def line(x0, x1, radius, side):
-        path = wrap(
-            x0,
-            x1,
-            radius,
-            cylinder=group.cylinder,
-            side=side,
-            inside=group.inside,
-            side_rule=tendons.side_rule,
-        )
-        around = path.first + jnp.zeros((_POINTS - 2, 1), x0.dtype)
-        if not group.inside:
-            arc = _arc(path.first, path.second, path.angle, group.cylinder)
-            around = jnp.where(path.touches, arc, around)
+    def line(x0, x1, radius, side, cylinder, sided):
+        def kind(is_cylinder: bool, has_side: bool):
+            path = wrap(
+                x0,
+                x1,
+                radius,
+                cylinder=is_cylinder,
+                side=side if has_side else None,
+                inside=group.inside,
+                side_rule=tendons.side_rule,
+            )
+            around = path.first + jnp.zeros((_POINTS - 2, 1), x0.dtype)
+            if not group.inside:
+                arc = _arc(path.first, path.second, path.angle, is_cylinder)
+                around = jnp.where(path.touches, arc, around)
+            return around
+
+        pick = lambda has: jnp.where(cylinder, kind(True, has), kind(False, has))
+        around = jnp.where(sided, pick(True), pick(False))
         return jnp.concatenate([x0[None], around, x1[None]])
 
-    each = jax.vmap(line, in_axes=(0, 0, 0, 0 if group.side else None))
-    lines = each(inward(first), inward(second), take(tendons.radius, surface), sides)
+    given = inward(first), inward(second), take(tendons.radius, surface), side, cylinder, sided
+    lines = jax.vmap(line)(*given)
     return centre[:, None] + jnp.sum(R[:, None] * lines[:, :, None, :], axis=3)
 
 

@@ -20,6 +20,9 @@ from .soft_constraints import SoftConstraints
 from .tendon_drawing import tendon_lines
 from .tendons import Tendons, TendonState
 
+#: of lengths [m]
+_ROUND_OFF = 1e-13
+
 
 class TendonLaws(eqx.Module):
     """Forces along n tendons: springs `-(a x + b x^2 + c x^3)` where x is the length beyond the
@@ -51,9 +54,7 @@ class TendonLaws(eqx.Module):
         return f
 
     def _stretch(self, length):
-        return jnp.maximum(length - self.rest[:, 1], 0.0) + jnp.minimum(
-            length - self.rest[:, 0], 0.0
-        )
+        return _beyond(length - self.rest[:, 1]) - _beyond(self.rest[:, 0] - length)
 
     def energy(self, length):
         return jnp.sum(polynomial_energy(self.stiffness, self._stretch(length)))
@@ -283,6 +284,12 @@ class _Forces(NamedTuple):
 
     def plus(self, other: "_Forces") -> "_Forces":
         return _Forces(*(_added(a, b) for a, b in zip(self, other, strict=True)))
+
+
+def _beyond(x):
+    """`max(x, 0)` with the mean of both slopes where x is zero but for round-off, as in models
+    whose tendons have their rest length in the initial configuration."""
+    return jnp.where(jnp.abs(x) < _ROUND_OFF, 0.5 * x, jnp.maximum(x, 0.0))
 
 
 def _added(a, b):

@@ -17,8 +17,7 @@ from ..._jax.constant_gather import take
 from ..._jax.materialise import materialise
 from ...math.linalg import matmul
 from ...math.safe import safe_norm, safe_unit
-from ...mechanics.parts.wrapping import wrap
-from . import dynamics
+from . import dynamics, wrap_segments
 from .elements import Instant, spread
 from .kinematics import cross
 from .points import Ground, Sites, acceleration, place, velocity, with_ground
@@ -33,16 +32,16 @@ class Straight(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """Segments past a surface of one kind, static: as `Straight`, with indices of the `surface` and
-    of the `side` site (empty without), and whether the surface is a cylinder or a sphere, and
-    whether the tendon passes through it."""
+    """Segments past surfaces, static: as `Straight`, with indices of the `surface` and of the
+    `side` site (-1 for none), whether the surface is a `cylinder` or a sphere, and whether all of
+    these tendons pass through their surface."""
 
     tendon: tuple[int, ...]
     first: tuple[int, ...]
     second: tuple[int, ...]
     surface: tuple[int, ...]
     side: tuple[int, ...]
-    cylinder: bool
+    cylinder: tuple[bool, ...]
     inside: bool
 
 
@@ -77,7 +76,7 @@ class Tendons(eqx.Module):
     - `straight`, `wrapped`, `coupling`: the segments;
     - `straight_share`, `wrapped_share`: factor of the length of each segment, one over the divisor
       of a pulley branch; `coefficient`: of each joint term [m/rad];
-    - `width` [rad]: see `mechanics.parts.wrapping.wrap`; `side_rule`: "4.0" or "3"."""
+    - `side_rule`: "4.0" or "3", see `mechanics.parts.wrapping.wrap`."""
 
     names: tuple[str, ...] = names_field()
     sites: Sites = part_field()
@@ -91,7 +90,6 @@ class Tendons(eqx.Module):
     wrapped_share: tuple[Float[Array, " w"], ...] = eqx.field(
         converter=lambda x: _arrays(x), default=()
     )
-    width: Float[Array, ""] = float_field(default=0.0)
     side_rule: str = eqx.field(static=True, default="4.0")
 
     def __check_init__(self):
@@ -148,8 +146,8 @@ class Tendons(eqx.Module):
 
     def _wrapped(self, group: Wrapped, at: Instant, bodies: Ground, x, x_rate):
         """Lengths, rates, both end points and derivatives of the lengths by them."""
-        carriers = self.surfaces.carriers(at.tree)[np.array(group.surface)]
         surface = np.array(group.surface)
+        carriers = self.surfaces.carriers(at.tree)[surface]
         turned = take(self.surfaces.rotation, surface)
         R = jnp.sum(take(bodies.R, carriers)[..., None] * turned[:, None], axis=2)
         centre = place(bodies, carriers, take(self.surfaces.position, surface))
@@ -157,25 +155,22 @@ class Tendons(eqx.Module):
         inward = lambda p: jnp.sum(R * (p - centre)[:, :, None], axis=1)
         outward = lambda g: jnp.sum(R * g[:, None, :], axis=2)
         a, b = np.array(group.first), np.array(group.second)
+        side = inward(take(x, np.maximum(group.side, 0)))
         first, second = take(x, a), take(x, b)
-        settings = {
-            "cylinder": group.cylinder,
-            "inside": group.inside,
-            "width": self.width,
-            "side_rule": self.side_rule,
-        }
-
-        def length(ends, radius, side):
-            return wrap(ends[0], ends[1], radius, side=side, **settings).length
-
-        ends = jnp.stack([inward(first), inward(second)], axis=1)
-        sides = inward(take(x, np.array(group.side))) if group.side else None
-        each = jax.vmap(jax.value_and_grad(length), in_axes=(0, 0, 0 if group.side else None))
-        value, slope = materialise(each(ends, take(self.radius, surface), sides))
-        slopes = [outward(slope[:, 0]), outward(slope[:, 1])]
+        ends = inward(first), inward(second)
+        value, *slopes = materialise(self._segments(group, ends, take(self.radius, surface), side))
+        slopes = [outward(slope) for slope in slopes]
         moving = lambda i, p: take(x_rate, i) - velocity(twist, p)
         rate = jnp.sum(slopes[0] * moving(a, first) + slopes[1] * moving(b, second), axis=1)
         return value, rate, [first, second], slopes
+
+    def _segments(self, group: Wrapped, ends, radius, side) -> wrap_segments.Segments:
+        cylinder, sided = np.array(group.cylinder), np.array(group.side) >= 0
+        if group.inside:
+            return wrap_segments.inside(*ends, radius, cylinder)
+        if self.side_rule == "4.0" or not sided.any():
+            return wrap_segments.outside(*ends, radius, side, cylinder, sided)
+        return wrap_segments.by_half_planes(*ends, radius, side, cylinder, sided)
 
     def effort(self, at: Instant, state: TendonState, force):
         """Joint forces (n_v,) or None, and wrenches (N, 6) or None, of generalised `force` (n,) [N]
