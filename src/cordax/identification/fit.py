@@ -212,7 +212,9 @@ class Fit(eqx.Module):
         slope = lambda parameters, y: jax.jvp(parameters.values, (y,), (jnp.ones_like(y),))[1]
         for _ in range(self.y.ndim - 1):
             slope = jax.vmap(slope)
-        orders = [getattr(trial.experiment.integrator, "order", 1) for trial in self.trials]
+        methods = [trial.experiment.integrator for trial in self.trials]
+        # one, the most cautious, where the order is not known
+        orders = [1 if method is None else method.traits.order or 1 for method in methods]
         moved = self.step_shift / slope(self.parameters, self.y) / (1.0 - 0.5 ** min(orders))
         return jnp.where(jnp.isfinite(moved), moved, 0.0)
 
