@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.checks import known_values
 from .._jax.identity import filter_jit
+from ..math.sampling import latin_hypercube
 from ..parameters.parameter import Parameter, ParameterSet, collect
 from ..recordings.recording import Recording
 from ..simulation.experiment import Experiment
@@ -98,9 +99,7 @@ def _shot(problem: Shooting, y, options):
 
 def spread(parameters: ParameterSet, count: int, seed: int) -> np.ndarray:
     """The start, and `count` others, shape (count + 1, p)."""
-    from scipy.stats import qmc
-
-    share = qmc.LatinHypercube(parameters.size, rng=np.random.default_rng(seed)).random(count)
+    share = latin_hypercube(count, parameters.size, seed)
     ys = np.zeros((count + 1, parameters.size))
     numbers = zip(parameters.number_kinds, parameters.number_bounds, strict=True)
     starts = np.asarray(parameters.values(parameters.origin))

@@ -66,12 +66,6 @@ class System(eqx.Module):
         return False
 
     @property
-    def constant_mass(self) -> bool:
-        """Whether the mass matrix is the same everywhere: then `linearise` is all of the Jacobian
-        an implicit step needs."""
-        return False
-
-    @property
     def mass_is_regular(self) -> bool:
         """Whether the mass matrix can be inverted. A machine with massless parts says False: then
         constraints must hold them, and nothing inverts M alone."""
@@ -83,12 +77,6 @@ class System(eqx.Module):
         that are not their rates (body-fixed angular velocity and Euler angles) says False and
         overrides `retract`."""
         return self.n_q == self.n_v
-
-    @property
-    def holds_forces(self) -> bool:
-        """Whether `held` freezes anything."""
-        t, q, v = (jax.ShapeDtypeStruct(s, float) for s in ((), (self.n_q,), (self.n_v,)))
-        return jax.eval_shape(self.held, t, q, v) is not None
 
     # --- equations
     def mass_matrix(self, q) -> Float[Array, "n n"]:

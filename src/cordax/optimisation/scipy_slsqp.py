@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._base.checks import require
+from ..math.sampling import latin_hypercube
 from .problem import Problem, linearised, tried
 
 #: distance to a bound, in scales of the constraint or units of the parameter, at which it is active
@@ -85,9 +86,7 @@ class Search:
         those that fail."""
         box = np.array(self.box()[: self.problem.unknowns.size])
         require(bool(np.isfinite(box).all()), "starts", starts, "1, or Parameters with bounds")
-        random = np.random.default_rng(seed)
-        parts = np.stack([random.permutation(starts) for _ in box], axis=1)
-        share = (parts + random.random(parts.shape)) / starts
+        share = latin_hypercube(starts, len(box), seed)
         ys = np.tile(first, (starts + 1, 1))
         ys[1:, : len(box)] = box[:, 0] + share * (box[:, 1] - box[:, 0])
         found = tried(self.problem, jnp.asarray(ys))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from .._base.checks import require, require_whole
+from ..math import sampling
 
 Table = dict[str, np.ndarray]
 
@@ -30,18 +31,17 @@ def latin_hypercube(
     """`count` rows spread evenly at random: of each range (low, high), cut into as many parts,
     every part has one row. `log`: ranges are cut in equal ratios, all of them or those named."""
     require_whole("count", count, 1)
-    random = np.random.default_rng(seed)
+    require(len(ranges) > 0, "ranges", ranges, "at least one name with its range")
     table = {}
-    for name, ends in ranges.items():
+    shares = sampling.latin_hypercube(count, len(ranges), seed).T
+    for share, (name, ends) in zip(shares, ranges.items(), strict=True):
         pair = _numbers(name, ends)
         ratios = log if isinstance(log, bool) else name in log
         fits = pair.shape == (2,) and pair[0] < pair[1] and (pair[0] > 0 or not ratios)
         require(fits, name, ends, _RANGE[ratios])
-        share = (random.permutation(count) + random.random(count)) / count
         low, high = np.log(pair) if ratios else pair
         column = low + share * (high - low)
         table[name] = np.exp(column) if ratios else column
-    require(len(table) > 0, "ranges", ranges, "at least one name with its range")
     return table
 
 

@@ -138,10 +138,6 @@ class DiscreteRod(System):
         return {"nodes": "m", "stretch": "1", "slip": "1/m", "stuck_energy": "J"}
 
     @property
-    def constant_mass(self):
-        return True
-
-    @property
     def spacing(self) -> Float[Array, ""]:
         """Length l of a segment [m]."""
         return self.length / self.segments

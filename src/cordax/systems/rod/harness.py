@@ -82,10 +82,6 @@ class Harness(System):
     def n_constraints(self):
         return 7 * len(self.joints)
 
-    @property
-    def constant_mass(self):
-        return True
-
     def parts(self, q, sizes=None):
         """Coordinates (or velocities, forces) of each rod."""
         sizes = [rod.n_q for rod in self.rods] if sizes is None else sizes

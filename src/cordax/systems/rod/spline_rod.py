@@ -325,10 +325,6 @@ class SplineRod(System):
             ]
         )
 
-    @property
-    def constant_mass(self):
-        return True
-
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
         """Span by span; by differentiating the whole force where quadrature points lie on knots."""
         if self.quadrature[0] != "gauss" or not self.closed_form:
