@@ -157,7 +157,7 @@ class Tendons(eqx.Module):
         a, b = np.array(group.first), np.array(group.second)
         side = inward(take(x, np.maximum(group.side, 0)))
         first, second = take(x, a), take(x, b)
-        ends = inward(first), inward(second)
+        ends = (inward(first), inward(second))
         value, *slopes = materialise(self._segments(group, ends, take(self.radius, surface), side))
         slopes = [outward(slope) for slope in slopes]
         moving = lambda i, p: take(x_rate, i) - velocity(twist, p)
@@ -165,12 +165,13 @@ class Tendons(eqx.Module):
         return value, rate, [first, second], slopes
 
     def _segments(self, group: Wrapped, ends, radius, side) -> wrap_segments.Segments:
+        x0, x1 = ends
         cylinder, sided = np.array(group.cylinder), np.array(group.side) >= 0
         if group.inside:
-            return wrap_segments.inside(*ends, radius, cylinder)
+            return wrap_segments.inside(x0, x1, radius, cylinder)
         if self.side_rule == "4.0" or not sided.any():
-            return wrap_segments.outside(*ends, radius, side, cylinder, sided)
-        return wrap_segments.by_half_planes(*ends, radius, side, cylinder, sided)
+            return wrap_segments.outside(x0, x1, radius, side, cylinder, sided)
+        return wrap_segments.by_half_planes(x0, x1, radius, side, cylinder, sided)
 
     def effort(self, at: Instant, state: TendonState, force):
         """Joint forces (n_v,) or None, and wrenches (N, 6) or None, of generalised `force` (n,) [N]
