@@ -1,7 +1,9 @@
 """Programs that outlive the process: found by what they are made from, and by nothing less."""
 
 import dataclasses
+import hashlib
 import os
+import pickle
 import subprocess
 import sys
 
@@ -67,15 +69,29 @@ def test_other_structure_source_flags_or_versions_are_another_program(folder, ma
     assert len(made) == 5 and len(list(folder.iterdir())) == 5
 
 
-def test_a_broken_file_is_made_anew(folder, made):
+def test_a_broken_file_is_ignored_with_a_warning_and_replaced(folder, made):
     looked(Pendulum())
     (file,) = folder.iterdir()
     whole = file.read_bytes()
-    for text in (b"", whole[:1000], whole[:-1] + b"x", bytes(64)):
+    summed = lambda text: hashlib.sha256(text).digest() + text
+    parts = list(pickle.loads(whole[32:]))
+    parts[1] = parts[1][:-100]  # the program that XLA is to read
+    damaged = [b"", whole[:1000], whole[:-1] + b"x", bytes(64)]
+    for text in (*damaged, summed(b"no pickle"), summed(pickle.dumps(parts))):
         file.write_bytes(text)
+        reason = "incomplete or damaged" if text in damaged else "Error: "
+        with pytest.warns(UserWarning, match=f"stored program is ignored .*{reason}"):
+            assert bool(looked(Pendulum()).valid)
+        assert file.read_bytes() != text
+    assert len(made) == 7
+
+
+def test_a_folder_that_cannot_be_written_is_warned_of(folder, made):
+    folder.rmdir()
+    folder.write_text("a file")
+    with pytest.warns(UserWarning, match="(ignored|cannot be stored) .*Errno"):
         assert bool(looked(Pendulum()).valid)
-        assert file.read_bytes()[:32] != bytes(32)
-    assert len(made) == 5
+    assert made == ["look"]
 
 
 def test_what_nobody_knows_all_of_is_traced_as_ever(folder, made):

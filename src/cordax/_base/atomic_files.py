@@ -22,7 +22,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     part = path.with_name(f".{path.stem}.{_host()}.{os.getpid()}.part{path.suffix}")
     try:
         yield part
-        with open(part, "rb") as file:
+        with open(part, "r+b") as file:  # Windows syncs only files open for writing
             os.fsync(file.fileno())  # on disk before the old file goes
         os.replace(part, path)
     except BaseException:

@@ -13,6 +13,7 @@ import pickle
 import platform
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,11 @@ _NOT_LOOKED: Any = object()
 _CALLED = ("lapack_", "__xla_cpu", "__onednn", "TopK")
 #: bytes of the sum that a file begins with
 _SUM = 32
+#: errors of `pickle` and of XLA (a RuntimeError) for a program of another version or device
+_LOAD_ERRORS = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError)
+_LOAD_ERRORS += (TypeError, ValueError, RuntimeError)
+#: errors of `pickle` and of XLA for results or programs that have no file format
+_STORE_ERRORS = (pickle.PicklingError, AttributeError, TypeError, ValueError, RuntimeError)
 #: options that change no program
 _IDLE = ("cache", "log", "traceback", "captured", "explain", "compiler_detailed")
 
@@ -196,24 +202,34 @@ def _processor() -> str:
 
 
 def _read(path: Path) -> _Program | None:
-    """None if there is none, or one that cannot be read: it is then made anew."""
+    """The stored program; None if there is none, or, with a warning, if it cannot be read."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return _unreadable(path, str(error))
+    if hashlib.sha256(text[_SUM:]).digest() != text[:_SUM]:
+        return _unreadable(path, "incomplete or damaged")
     from jax.experimental.serialize_executable import deserialize_and_load
 
     try:
-        text = path.read_bytes()
-        if hashlib.sha256(text[_SUM:]).digest() != text[:_SUM]:
-            return None
         lapack, *parts, form, rest = pickle.loads(text[_SUM:])
         if lapack:
             _find_lapack()
         return _Program(deserialize_and_load(*parts), form, rest)
-    except Exception:  # whatever is wrong with a file, or with what XLA finds in it
-        return None
+    except _LOAD_ERRORS as error:
+        return _unreadable(path, f"{type(error).__name__}: {error}")
+
+
+def _unreadable(path: Path, reason: str) -> None:
+    warnings.warn(f"{path}: the stored program is ignored ({reason})", stacklevel=2)
 
 
 def _write(path: Path, made: _Program) -> None:
-    """Unless it cannot be written, or calls what only this process knows: programs that call back
-    to Python do."""
+    """Store a program, unless it calls functions that only this process has, such as callbacks to
+    Python, or returns objects that cannot be pickled. A file that cannot be written is warned of.
+    """
     from jax.experimental.serialize_executable import serialize
 
     called = set(re.findall(r'custom_call_target="([^"]*)"', made.program.as_text() or ""))
@@ -222,10 +238,13 @@ def _write(path: Path, made: _Program) -> None:
         return
     try:
         text = pickle.dumps((lapack, *serialize(made.program), made.form, made.rest))
+    except _STORE_ERRORS:
+        return
+    try:
         with replacing(path) as part:
             part.write_bytes(hashlib.sha256(text).digest() + text)
-    except Exception:
-        return
+    except OSError as error:
+        warnings.warn(f"{path}: the program cannot be stored ({error})", stacklevel=2)
 
 
 @functools.cache
