@@ -17,6 +17,7 @@ from .constraints import (
     constraint_jacobian,
     constraint_terms,
 )
+from .contacts import Contacts
 from .linearisation import Linearisation, linearise_densely
 from .saddle import SaddlePoint, SchurComplement, WholeMatrix
 from .scene import Scene
@@ -110,6 +111,15 @@ class System(eqx.Module):
     def multiplier_forces(self, t, q, multipliers) -> Float[Array, " m"]:
         """Multipliers (or impulses) in physical units, tensions [N] for cables, shape (m,)."""
         return multipliers
+
+    # --- contact
+    def contacts(self, t, q) -> Contacts | None:
+        """Points at which the machine may touch, for a velocity-level solve; None for none."""
+        return None
+
+    def without_contacts(self) -> "System":
+        """The machine without the forces of its `contacts`."""
+        return self
 
     # --- configurations
     def retract(self, q, dq) -> Float[Array, " n_q"]:

@@ -1,9 +1,21 @@
 """Any mechanism from parts: bodies, joints, loops and what exerts forces."""
 
+from ...mechanics.parts.contact_law import ContactLaw
+from ...mechanics.parts.shapes import (
+    Box,
+    Capsule,
+    ConvexPoints,
+    Cylinder,
+    HeightField,
+    Plane,
+    Shape,
+    Sphere,
+)
 from ...mechanics.parts.surfaces import CylinderSurface, SphereSurface, Surface
 from .assembly import Mobility
 from .body import WORLD, Body
 from .cables import CableSet, RigidCable, StrainLaw
+from .contact import Contact
 from .elements import (
     Effort,
     Element,
@@ -56,7 +68,13 @@ __all__ = [
     "WORLD",
     "Ball",
     "Body",
+    "Box",
     "CableSet",
+    "Capsule",
+    "Contact",
+    "ContactLaw",
+    "ConvexPoints",
+    "Cylinder",
     "CylinderSurface",
     "DistanceLoop",
     "Effort",
@@ -68,6 +86,7 @@ __all__ = [
     "FrameLoop",
     "FreeJoint",
     "Guide",
+    "HeightField",
     "Hinge",
     "Instant",
     "Joint",
@@ -82,6 +101,7 @@ __all__ = [
     "Loop",
     "Mechanism",
     "Mobility",
+    "Plane",
     "PointSpring",
     "Prismatic",
     "Pulley",
@@ -91,9 +111,11 @@ __all__ = [
     "RigidInvolute",
     "Route",
     "SelfStress",
+    "Shape",
     "SingleStrut",
     "Slider",
     "Solid",
+    "Sphere",
     "SphereSurface",
     "Spherical",
     "SphericalLoop",

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..._base.checks import require, require_positive, require_shape, require_values
 from ..._base.fields import name_field, names_field
@@ -100,6 +100,14 @@ class Element(eqx.Module):
 
     def outputs(self, at: Instant, u) -> dict[str, Float[Array, "..."]]:
         """What is reported beside the motion, by name, in SI units."""
+        return {}
+
+    def warnings(self, outputs) -> dict[str, Bool[Array, "..."]]:
+        """Named conditions, true where the element leaves its range, from `outputs`."""
+        return {}
+
+    def alarms(self, at: Instant) -> dict[str, Bool[Array, "..."]]:
+        """`warnings` at one instant, evaluated in every step."""
         return {}
 
 

@@ -16,6 +16,7 @@ from ..._jax.program_cache import kept_filter_jit
 from ..._jax.trace_memo import once
 from ...math.linalg import solve
 from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.contacts import joined
 from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
 from ...mechanics.state import State
@@ -25,6 +26,7 @@ from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
 from .cables import CableSet, RigidCable, strain_terms, wound_cables
+from .contact import Contact
 from .elements import Element, Instant
 from .joints import Fixed
 from .loops import Loop
@@ -372,6 +374,21 @@ class Mechanism(System):
             return super().mass_pattern
         return self.tree.pairs.place < len(self.tree.pairs.first)
 
+    # --- contact
+    def _touching(self) -> list[Contact]:
+        return [e for e in self.elements if isinstance(e, Contact) and e.pairs]
+
+    def contacts(self, t, q):
+        if not (touching := self._touching()):
+            return None
+        at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
+        return joined([element.contacts(at) for element in touching])
+
+    def without_contacts(self):
+        touching = self._touching()
+        others = tuple(e for e in self.elements if not any(e is x for x in touching))
+        return eqx.tree_at(lambda m: m.elements, self, others) if touching else self
+
     # --- what controllers ask for
     def input_matrix(self, t, q, v) -> Float[Array, "n_v n_u"]:
         """Joint forces per unit of each input."""
@@ -501,12 +518,18 @@ class Mechanism(System):
     def warnings(self, outputs):
         n = int(self.one_sided.sum())
         pulled = outputs["tension"][..., -n:] if n else None
-        return validity.warnings(outputs.get("wrap"), pulled)
+        found = validity.warnings(outputs.get("wrap"), pulled)
+        for element in self.elements:
+            found |= element.warnings(outputs)
+        return found
 
     def alarms(self, t, q, v, u, multipliers):
         """Without the other outputs."""
         pulled = multipliers[self.one_sided] if self.one_sided.any() else None
-        return validity.warnings(self._wrap(q), pulled)
+        found = validity.warnings(self._wrap(q), pulled)
+        for element in self._touching():
+            found |= element.alarms(self.instant(t, q, v))
+        return found
 
     def geometry(self, t, q):
         """Bars from body to body and to the points of loops and cables; cables from where they

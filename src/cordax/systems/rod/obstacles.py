@@ -1,54 +1,49 @@
-"""Things a rod can lie on: smooth penalty contact with friction.
+"""Things a rod can lie on: shapes with a law of contact, per length of rod."""
 
-Laws per length of rod; every rounding has a named width."""
-
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._base.checks import require_direction, require_positive
+from ..._base.fields import part_field
 from ..._base.precision import float_field
-from ...math.safe import safe_norm
-from ...math.smooth import ramp, ramp_integral
+from ...mechanics.parts import shapes
+from ...mechanics.parts.contact_law import ContactLaw
 
 
-class Obstacle(eqx.Module):
-    """A solid that pushes: `stiffness` [N/m^2], force per length of rod and depth; `damping` [s/m]:
-    a pressure p grows to p (1 + damping * approach speed) (Hunt and Crossley); `friction` [-], full
-    above about `slip_speed` [m/s]; `width` [m] over which contact sets in."""
+class Obstacle(ContactLaw):
+    """A fixed solid that pushes: a shape, and the law of contact as keywords (`ContactLaw`) with
+    `stiffness` [N/m^2], force per length of rod and depth."""
 
-    stiffness: eqx.AbstractVar[Float[Array, ""]]
-    damping: eqx.AbstractVar[Float[Array, ""]]
-    friction: eqx.AbstractVar[Float[Array, ""]]
-    slip_speed: eqx.AbstractVar[Float[Array, ""]]
-    width: eqx.AbstractVar[Float[Array, ""]]
+    @property
+    def solid(self) -> shapes.Shape:
+        """Geometry."""
+        raise NotImplementedError
 
     def distance(self, r) -> Float[Array, " k"]:
         """From points (3, k) [m] to the surface, negative inside."""
-        raise NotImplementedError
+        return self._surface(r)[0]
+
+    def _surface(self, r):
+        return jax.vmap(self.solid.surface, in_axes=1, out_axes=(0, 1))(r)
 
     def energy(self, r, radius) -> Float[Array, " k"]:
         """Per length [J/m] for a rod of a radius [m]."""
-        return self.stiffness * ramp_integral(radius - self.distance(r), self.width)
+        return self.elastic_energy(radius - self.distance(r))
 
     def force(self, r, dr, radius) -> Float[Array, "3 k"]:
         """Per length [N/m] on points (3, k) with velocities (3, k)."""
-        distance, back = jax.vjp(self.distance, r)
-        normal = back(jnp.ones_like(distance))[0]  # a unit vector: distances have unit gradients
-        speed = jnp.sum(normal * dr, axis=0)
-        press = self.stiffness * ramp(radius - distance, self.width)
-        press = press * jnp.maximum(1.0 - self.damping * speed, 0.0)
-        along = dr - normal * speed
-        slip = along / jnp.sqrt(jnp.sum(along * along, axis=0) + self.slip_speed**2)
-        return press * (normal - self.friction * slip)
+        distance, normal = self._surface(r)
+        return self.surface_force(radius - distance, normal, dr, axis=0)
 
 
-def _check(obstacle) -> None:
-    for name in ("stiffness", "slip_speed", "width"):
-        require_positive(name, getattr(obstacle, name))
-    for name in ("damping", "friction"):
-        require_positive(name, getattr(obstacle, name), zero_allowed=True)
+class FixedShape(Obstacle):
+    """Any `shape`: `Box`, `Capsule`, `HeightField`..."""
+
+    shape: shapes.Shape = part_field()
+
+    @property
+    def solid(self):
+        return self.shape
 
 
 class Plane(Obstacle):
@@ -56,18 +51,13 @@ class Plane(Obstacle):
 
     point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     normal: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
-    stiffness: Float[Array, ""] = float_field(default=1e4)
-    damping: Float[Array, ""] = float_field(default=0.0)
-    friction: Float[Array, ""] = float_field(default=0.0)
-    slip_speed: Float[Array, ""] = float_field(default=1e-3)
-    width: Float[Array, ""] = float_field(default=1e-4)
 
     def __check_init__(self):
-        _check(self)
         require_direction("normal", self.normal)
 
-    def distance(self, r):
-        return (self.normal / safe_norm(self.normal)) @ (r - self.point[:, None])
+    @property
+    def solid(self):
+        return shapes.Plane(self.point, self.normal)
 
 
 class Sphere(Obstacle):
@@ -75,18 +65,13 @@ class Sphere(Obstacle):
 
     centre: Float[Array, " 3"] = float_field()
     radius: Float[Array, ""] = float_field()
-    stiffness: Float[Array, ""] = float_field(default=1e4)
-    damping: Float[Array, ""] = float_field(default=0.0)
-    friction: Float[Array, ""] = float_field(default=0.0)
-    slip_speed: Float[Array, ""] = float_field(default=1e-3)
-    width: Float[Array, ""] = float_field(default=1e-4)
 
     def __check_init__(self):
-        _check(self)
         require_positive("radius", self.radius)
 
-    def distance(self, r):
-        return safe_norm(r - self.centre[:, None], axis=0) - self.radius
+    @property
+    def solid(self):
+        return shapes.Sphere(self.radius, self.centre)
 
 
 class Cylinder(Obstacle):
@@ -95,19 +80,11 @@ class Cylinder(Obstacle):
     point: Float[Array, " 3"] = float_field()
     axis: Float[Array, " 3"] = float_field()
     radius: Float[Array, ""] = float_field()
-    stiffness: Float[Array, ""] = float_field(default=1e4)
-    damping: Float[Array, ""] = float_field(default=0.0)
-    friction: Float[Array, ""] = float_field(default=0.0)
-    slip_speed: Float[Array, ""] = float_field(default=1e-3)
-    width: Float[Array, ""] = float_field(default=1e-4)
 
     def __check_init__(self):
-        _check(self)
         require_positive("radius", self.radius)
         require_direction("axis", self.axis)
 
-    def distance(self, r):
-        axis = self.axis / safe_norm(self.axis)
-        arm = r - self.point[:, None]
-        across = arm - axis[:, None] * (axis @ arm)
-        return safe_norm(across, axis=0) - self.radius
+    @property
+    def solid(self):
+        return shapes.Cylinder(self.radius, None, self.point, self.axis)

@@ -1,0 +1,52 @@
+"""Contacts of a machine as a velocity-level solve needs them."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .parts.contact_law import ContactLaw
+
+
+class Contacts(NamedTuple):
+    """Points at which a machine may touch, k of them, at one configuration.
+
+    `gap` (k,) [m]; `normal` (k, 3); `jacobian` (k, 3, n_v): velocity of the first surface relative
+    to the second; `spin` (k, 3, n_v): relative angular velocity, None without rolling resistance;
+    `law` with fields (k,), `static_friction` and `rolling` included or None for all."""
+
+    gap: Float[Array, " k"]
+    normal: Float[Array, "k 3"]
+    jacobian: Float[Array, "k 3 n"]
+    spin: Float[Array, "k 3 n"] | None
+    law: ContactLaw
+
+
+def spread_law(law: ContactLaw, count: int) -> ContactLaw:
+    """The law with fields (count,)."""
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (count,)), law)
+
+
+def joined(parts: list[Contacts]) -> Contacts:
+    """All contacts of a machine in one list."""
+    if len(parts) == 1:
+        return parts[0]
+    rolls = any(part.spin is not None for part in parts)
+    sticks = any(part.law.static_friction is not None for part in parts)
+
+    def filled(law: ContactLaw, name: str, value) -> ContactLaw:
+        pick = lambda law: getattr(law, name)
+        return eqx.tree_at(pick, law, value, is_leaf=lambda x: x is None)
+
+    def whole(part: Contacts) -> Contacts:
+        law, spin = part.law, part.spin
+        if rolls and law.rolling is None:
+            law = filled(law, "rolling", jnp.zeros_like(law.friction))
+            spin = jnp.zeros_like(part.jacobian)
+        if sticks and law.static_friction is None:
+            law = filled(law, "static_friction", law.friction)
+        return part._replace(law=law, spin=spin)
+
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *map(whole, parts))

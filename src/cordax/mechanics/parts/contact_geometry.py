@@ -1,0 +1,251 @@
+"""Where two shapes touch: points, normals and gaps for each kind of pair.
+
+A function of this module takes two shapes and the world poses of the bodies that carry them, and
+returns a fixed number of `Touch`es, so that pairs of one kind are evaluated together by `vmap`."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from ..._base.checks import require
+from .shapes import Box, Capsule, Cylinder, HeightField, Plane, Shape, Sphere, round_surface
+
+#: gap [m] of candidates that do not touch
+FAR = 1e3
+#: weight of the middle of a capsule in the search for the closest points of two
+_MIDDLE = 1e-8
+#: share of an edge next to its ends that belongs to the corners
+_CORNER = 1e-9
+#: share of a capsule next to its ends where the end alone touches
+_END = 0.05
+#: parts of a golden section search: they locate the minimum to 1e-9 of the interval
+_SECTIONS = 44
+
+
+class Pose(NamedTuple):
+    """`R` (3, 3) and `p` (3,) [m] of a body in the world."""
+
+    R: Float[Array, "3 3"]
+    p: Float[Array, " 3"]
+
+    def out(self, x):
+        """World position of points (..., 3) of the body."""
+        return self.p + jnp.sum(self.R * x[..., None, :], axis=-1)
+
+    def into(self, x):
+        """Position in the body of a world point (3,)."""
+        return jnp.sum(self.R * (x - self.p)[:, None], axis=0)
+
+    def direction(self, x):
+        return jnp.sum(self.R * x, axis=-1)
+
+    def direction_into(self, x):
+        return jnp.sum(self.R * x[:, None], axis=0)
+
+
+class Touch(NamedTuple):
+    """Candidates for contact: `gap` (k,) [m], negative in contact; `point` (k, 3) [m] in the world,
+    half way between both surfaces; `normal` (k, 3), unit vectors from the second to the first."""
+
+    gap: Float[Array, " k"]
+    point: Float[Array, "k 3"]
+    normal: Float[Array, "k 3"]
+
+    def swapped(self) -> "Touch":
+        return Touch(self.gap, self.point, -self.normal)
+
+
+Narrow = Callable[[Shape, Pose, Shape, Pose], Touch]
+
+
+def candidates(first: type[Shape], second: type[Shape]) -> list[tuple[bool, Narrow]]:
+    """How shapes of two kinds touch: functions, and whether each takes the second shape first."""
+    # a ball touches everything at one point
+    for a, b, swap in ((first, second, False), (second, first, True)):
+        if a is Sphere and b.has_surface:
+            return [(swap, corners)]
+    if first is Capsule and second is Capsule:
+        return [(False, capsules)]
+    if first is Box and second is Box:
+        return [(False, boxes)]
+    found: list[tuple[bool, Narrow]] = []
+    for a, b, swap in ((first, second, False), (second, first, True)):
+        if a in (Plane, HeightField) or not b.has_surface:
+            continue
+        if a is Capsule and b in (Box, Cylinder):
+            return [(swap, along)]
+        if b is Capsule and a in (Box, Cylinder):
+            continue
+        found.append((swap, corners))
+    given = f"{first.__name__} and {second.__name__}"
+    require(bool(found), "pairs", given, "shapes of which one has a surface and the other points")
+    return found
+
+
+def corners(a: Shape, at: Pose, b: Shape, on: Pose) -> Touch:
+    """Points of `a` on the surface of `b`."""
+    facing = on.direction(b.surface(on.into(at.out(a.middle())))[1])
+    return _on_surface(at.out(a.points(-at.direction_into(facing))), a.roundness(), b, on)
+
+
+def _on_surface(x, radius, b: Shape, on: Pose) -> Touch:
+    """Balls of a radius [m] about world points (k, 3) on the surface of `b`."""
+    distance, normal = jax.vmap(lambda x: b.surface(on.into(x)))(x)
+    normal = jax.vmap(on.direction)(normal)
+    gap = distance - radius
+    return Touch(gap, x - (radius + 0.5 * gap)[:, None] * normal, normal)
+
+
+def along(a: Capsule, at: Pose, b: Shape, on: Pose) -> Touch:
+    """A capsule on a convex surface: both ends, and the point between them that is deepest."""
+    start, end = at.out(a.start), at.out(a.end)
+    s = _deepest(*lax.stop_gradient((start, end - start, b, on)))
+    way = end - start
+
+    def slope(s):
+        """Of the distance along the capsule."""
+        return jnp.sum(on.direction(b.surface(on.into(start + s * way))[1]) * way)
+
+    # one step of Newton's method: the derivative of the place of the minimum
+    rate, curvature = jax.jvp(slope, (s,), (jnp.ones_like(s),))
+    curved = curvature > 1e-6 * jnp.sum(way * way)
+    step = jnp.where(curved, rate / jnp.where(curved, curvature, 1.0), 0.0)
+    s = jnp.clip(s - step, 0.0, 1.0)
+    touch = _on_surface(jnp.stack([start, end, start + s * way]), a.radius, b, on)
+    inner = (s > _END) & (s < 1.0 - _END)
+    return touch._replace(gap=touch.gap.at[2].set(jnp.where(inner, touch.gap[2], FAR)))
+
+
+def _deepest(start, way, b: Shape, on: Pose):
+    """Share of a segment at which it is closest to a convex shape, by golden sections."""
+    ratio = 0.5 * (np.sqrt(5.0) - 1.0)
+    distance = lambda s: b.surface(on.into(start + s * way))[0]
+
+    def cut(_, interval):
+        low, high = interval
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        lower = distance(left) < distance(right)
+        return jnp.where(lower, low, left), jnp.where(lower, right, high)
+
+    whole = jnp.zeros((), way.dtype), jnp.ones((), way.dtype)
+    low, high = lax.fori_loop(0, _SECTIONS, cut, whole)
+    return 0.5 * (low + high)
+
+
+def capsules(a: Capsule, at: Pose, b: Capsule, on: Pose) -> Touch:
+    """The closest points of two segments; half way along the common stretch of parallel ones."""
+    p, d = at.out(a.start), at.direction(a.end - a.start)
+    r, e = on.out(b.start), on.direction(b.end - b.start)
+    dd, ee, de = jnp.sum(d * d), jnp.sum(e * e), jnp.sum(d * e)
+    gap = p - r
+    # |gap + s d - t e|^2, and a little for s and t away from the middle: convex for parallel ones
+    small = _MIDDLE * (dd + ee) + jnp.finfo(dd.dtype).tiny
+    A, B, C = dd + small, ee + small, de
+    f, g = 0.5 * small - jnp.sum(d * gap), 0.5 * small + jnp.sum(e * gap)
+
+    def cost(s, t):
+        x = gap + s * d - t * e
+        return jnp.sum(x * x) + small * ((s - 0.5) ** 2 + (t - 0.5) ** 2)
+
+    determinant = A * B - C * C
+    inner_s, inner_t = (B * f + C * g) / determinant, (A * g + C * f) / determinant
+    ends = jnp.array([0.0, 1.0], dd.dtype)
+    at_s = jnp.clip((g + C * ends) / B, 0.0, 1.0)
+    at_t = jnp.clip((f + C * ends) / A, 0.0, 1.0)
+    inside = (inner_s >= 0) & (inner_s <= 1) & (inner_t >= 0) & (inner_t <= 1)
+    s = jnp.concatenate([jnp.where(inside, inner_s, 0.0)[None], ends, at_t])
+    t = jnp.concatenate([jnp.where(inside, inner_t, at_s[0])[None], at_s, ends])
+    best = jnp.argmin(jax.vmap(cost)(*lax.stop_gradient((s, t))))
+    s, t = s[best], t[best]
+    distance, normal = round_surface(gap + s * d - t * e, a.radius + b.radius)
+    point = r + t * e + normal * (b.radius + 0.5 * distance)
+    return Touch(distance[None], point[None], normal[None])
+
+
+class _Face(NamedTuple):
+    """A face of a box: its centre, outward normal, and two edges from the centre to its sides."""
+
+    centre: Float[Array, " 3"]
+    normal: Float[Array, " 3"]
+    u: Float[Array, " 3"]
+    v: Float[Array, " 3"]
+
+    def corners(self):
+        u, v = self.u, self.v
+        return self.centre + jnp.stack([u + v, v - u, -u - v, u - v])
+
+    def along(self, x, n):
+        """Distance along the unit vector `n` from points (k, 3) to the plane of the face."""
+        return jnp.sum((self.centre - x) * self.normal, axis=-1) / jnp.sum(n * self.normal)
+
+    def covers(self, x):
+        """Whether points (k, 3) of the plane lie in the face, its edges included."""
+        share = lambda edge: jnp.sum((x - self.centre) * edge, axis=-1) / jnp.sum(edge * edge)
+        reach = 1.0 + _CORNER
+        return (jnp.abs(share(self.u)) <= reach) & (jnp.abs(share(self.v)) <= reach)
+
+
+def boxes(a: Box, at: Pose, b: Box, on: Pose) -> Touch:
+    """Two boxes: the two faces that look at each other along the axis of least overlap, and the
+    corners of what they have in common. That axis is the normal of a face of one of the boxes,
+    also where two edges cross."""
+    axes = [jnp.sum(pose.R[:, :, None] * box.turned, axis=1) for pose, box in ((at, a), (on, b))]
+    centres = [pose.out(box.centre) for pose, box in ((at, a), (on, b))]
+    halves = [0.5 * a.sizes, 0.5 * b.sizes]
+    every = jnp.concatenate([axes[1].T, axes[0].T])  # (6, 3)
+    reach = sum(
+        jnp.sum(jnp.abs(jnp.sum(every[:, :, None] * axis, axis=1)) * half, axis=1)
+        for axis, half in zip(axes, halves, strict=True)
+    )
+    between = jnp.sum(every * (centres[0] - centres[1]), axis=1)
+    apart = lax.stop_gradient(jnp.abs(between) - reach)
+    # round-off does not choose between equal axes
+    apart = apart - 1e-9 * jnp.max(jnp.abs(reach)) * np.arange(6)
+    chosen = jnp.argmax(apart)
+    n = every[chosen] * jnp.where(between[chosen] >= 0, 1.0, -1.0)
+    below = _face(centres[0], axes[0], halves[0], -n)
+    above = _face(centres[1], axes[1], halves[1], n)
+    gaps, points, there = [], [], []
+    for face, other, sign in ((below, above, -1.0), (above, below, 1.0)):
+        x = face.corners()
+        reach = other.along(x, n)
+        gaps.append(sign * reach)
+        points.append(x + 0.5 * reach[:, None] * n)
+        there.append(other.covers(x + reach[:, None] * n))
+    gap, point, crossing = _crossings(below.corners(), above.corners(), n)
+    gap = jnp.concatenate([*gaps, gap])
+    there = jnp.concatenate([*there, crossing]) & jnp.isfinite(gap)
+    gap = jnp.where(there, gap, FAR)
+    point = jnp.where(there[:, None], jnp.concatenate([*points, point]), centres[0])
+    return Touch(gap, point, jnp.broadcast_to(n, point.shape))
+
+
+def _face(centre, axes, half, n) -> _Face:
+    """The face of a box that looks most in the direction `n`."""
+    towards = jnp.sum(axes * n[:, None], axis=0)
+    i = jnp.argmax(jnp.abs(lax.stop_gradient(towards)))
+    outwards = axes[:, i] * jnp.where(towards[i] >= 0, 1.0, -1.0)
+    edge = lambda k: axes[:, (i + k) % 3] * half[(i + k) % 3]
+    return _Face(centre + half[i] * outwards, outwards, edge(1), edge(2))
+
+
+def _crossings(first, second, n):
+    """Gaps (16,) along `n`, points (16, 3) and whether there is one, where edges of two polygons
+    (4, 3) cross as seen along `n`."""
+    d, e = jnp.roll(first, -1, axis=0) - first, jnp.roll(second, -1, axis=0) - second
+    p, d = (jnp.repeat(x, 4, axis=0) for x in (first, d))
+    r, e = (jnp.tile(x, (4, 1)) for x in (second, e))
+    turned = jnp.cross(n, e)
+    seen = jnp.sum(turned * d, axis=1)
+    crossed = jnp.abs(seen) > 1e-6 * jnp.sqrt(jnp.sum(d * d, axis=1) * jnp.sum(e * e, axis=1))
+    seen = jnp.where(crossed, seen, 1.0)
+    s = jnp.sum(turned * (r - p), axis=1) / seen
+    t = jnp.sum(jnp.cross(n, d) * (r - p), axis=1) / seen
+    inside = lambda x: (x > _CORNER) & (x < 1.0 - _CORNER)
+    x, y = p + s[:, None] * d, r + t[:, None] * e
+    return jnp.sum((x - y) * n, axis=1), 0.5 * (x + y), crossed & inside(s) & inside(t)
