@@ -18,7 +18,15 @@ ROOT = Path(__file__).resolve().parents[2]
 #: menus: titles, and pages in docs/ by name; what begins with "api" is made here
 MENUS = {
     "Begin": ["getting-started", "gallery", "conventions", "glossary", "coming-from", "faq"],
-    "Machines": ["neck", "cable-robot", "spline-rod", "rope-robot", "mechanism", "machine-files"],
+    "Machines": [
+        "neck",
+        "cable-robot",
+        "spline-rod",
+        "rope-robot",
+        "mechanism",
+        "contact",
+        "machine-files",
+    ],
     "Your own machine": ["your-own-machine", "tutorial-energies", "tutorial-parts"],
     "Simulate": ["choosing-an-integrator", "plotting", "saving"],
     "Many runs": [

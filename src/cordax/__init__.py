@@ -22,6 +22,7 @@ from .formulations import Projected as Projected  # noqa: E402
 from .formulations import UdwadiaKalaba as UdwadiaKalaba  # noqa: E402
 from .integrators import RK4 as RK4  # noqa: E402
 from .integrators import Adaptive as Adaptive  # noqa: E402
+from .integrators import ConvexContact as ConvexContact  # noqa: E402
 from .integrators import Diffrax as Diffrax  # noqa: E402
 from .integrators import ExplicitEuler as ExplicitEuler  # noqa: E402
 from .integrators import ForestRuth4 as ForestRuth4  # noqa: E402

@@ -2,6 +2,7 @@
 
 from .adaptive import Adaptive
 from .base import Integrator
+from .convex_contact import ConvexContact
 from .diffrax import Diffrax
 from .euler_midpoint import ImplicitEuler, ImplicitMidpoint
 from .events import Events
@@ -35,6 +36,7 @@ __all__ = [
     "BY_NAME",
     "RK4",
     "Adaptive",
+    "ConvexContact",
     "Diffrax",
     "Events",
     "ExplicitEuler",

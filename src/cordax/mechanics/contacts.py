@@ -15,13 +15,16 @@ class Contacts(NamedTuple):
 
     `gap` (k,) [m]; `normal` (k, 3); `jacobian` (k, 3, n_v): velocity of the first surface relative
     to the second; `spin` (k, 3, n_v): relative angular velocity, None without rolling resistance;
-    `law` with fields (k,), `static_friction` and `rolling` included or None for all."""
+    `law` with fields (k,), `static_friction` and `rolling` included or None for all; `viscosity`
+    (k,) [N s/m] along the normal, None for none: of stops of joints, which are contacts with a
+    normal velocity only."""
 
     gap: Float[Array, " k"]
     normal: Float[Array, "k 3"]
     jacobian: Float[Array, "k 3 n"]
     spin: Float[Array, "k 3 n"] | None
     law: ContactLaw
+    viscosity: Float[Array, " k"] | None = None
 
 
 def spread_law(law: ContactLaw, count: int) -> ContactLaw:
@@ -33,6 +36,7 @@ def joined(parts: list[Contacts]) -> Contacts:
     """All contacts of a machine in one list."""
     if len(parts) == 1:
         return parts[0]
+    viscous = any(part.viscosity is not None for part in parts)
     rolls = any(part.spin is not None for part in parts)
     sticks = any(part.law.static_friction is not None for part in parts)
 
@@ -47,6 +51,8 @@ def joined(parts: list[Contacts]) -> Contacts:
             spin = jnp.zeros_like(part.jacobian)
         if sticks and law.static_friction is None:
             law = filled(law, "static_friction", law.friction)
-        return part._replace(law=law, spin=spin)
+        slow = part.viscosity
+        slow = jnp.zeros_like(part.gap) if viscous and slow is None else slow
+        return part._replace(law=law, spin=spin, viscosity=slow)
 
     return jax.tree.map(lambda *x: jnp.concatenate(x), *map(whole, parts))

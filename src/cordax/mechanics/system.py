@@ -121,6 +121,12 @@ class System(eqx.Module):
         """The machine without the forces of its `contacts`."""
         return self
 
+    def without_forces(self) -> "System | None":
+        """The machine without inputs and applied forces, gravity included: its `force` are velocity
+        terms (Coriolis, gyroscopic) alone. None where these are not known apart; a method then
+        treats them as applied forces, which suits coordinates that are flat."""
+        return None
+
     # --- configurations
     def retract(self, q, dq) -> Float[Array, " n_q"]:
         """The configuration that a motion from `q` at constant velocity `dq` (n_v,) reaches after

@@ -4,7 +4,7 @@ A function of this module takes two shapes and the world poses of the bodies tha
 returns a fixed number of `Touch`es, so that pairs of one kind are evaluated together by `vmap`."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,10 @@ from .shapes import Box, Capsule, Cylinder, HeightField, Plane, Shape, Sphere, r
 #: gap [m] of candidates that do not touch
 FAR = 1e3
 #: weight of the middle of a capsule in the search for the closest points of two
-_MIDDLE = 1e-8
+_MIDDLE = 1e-6
 #: share of an edge next to its ends that belongs to the corners
 _CORNER = 1e-9
-#: share of a capsule next to its ends where the end alone touches
+#: share of a side next to its ends where the end alone touches
 _END = 0.05
 #: parts of a golden section search: they locate the minimum to 1e-9 of the interval
 _SECTIONS = 44
@@ -60,7 +60,8 @@ class Touch(NamedTuple):
         return Touch(self.gap, self.point, -self.normal)
 
 
-Narrow = Callable[[Shape, Pose, Shape, Pose], Touch]
+#: takes shapes of the kinds it is for, each with the pose of its body
+Narrow = Callable[[Any, Pose, Any, Pose], Touch]
 
 
 def candidates(first: type[Shape], second: type[Shape]) -> list[tuple[bool, Narrow]]:
@@ -77,11 +78,11 @@ def candidates(first: type[Shape], second: type[Shape]) -> list[tuple[bool, Narr
     for a, b, swap in ((first, second, False), (second, first, True)):
         if a in (Plane, HeightField) or not b.has_surface:
             continue
-        if a is Capsule and b in (Box, Cylinder):
-            return [(swap, along)]
-        if b is Capsule and a in (Box, Cylinder):
+        if b is Capsule and a in (Box, Cylinder):  # the capsule touches them
             continue
         found.append((swap, corners))
+        if a in (Capsule, Cylinder) and b in (Box, Cylinder):
+            found.append((swap, between))
     given = f"{first.__name__} and {second.__name__}"
     require(bool(found), "pairs", given, "shapes of which one has a surface and the other points")
     return found
@@ -101,14 +102,16 @@ def _on_surface(x, radius, b: Shape, on: Pose) -> Touch:
     return Touch(gap, x - (radius + 0.5 * gap)[:, None] * normal, normal)
 
 
-def along(a: Capsule, at: Pose, b: Shape, on: Pose) -> Touch:
-    """A capsule on a convex surface: both ends, and the point between them that is deepest."""
-    start, end = at.out(a.start), at.out(a.end)
+def between(a: Capsule | Cylinder, at: Pose, b: Shape, on: Pose) -> Touch:
+    """Capsules and cylinders on a convex surface: the deepest point of their side between the
+    ends, which touch as `corners`."""
+    facing = on.direction(b.surface(on.into(at.out(a.middle())))[1])
+    start, end = at.out(a.segment(-at.direction_into(facing)))
     s = _deepest(*lax.stop_gradient((start, end - start, b, on)))
     way = end - start
 
     def slope(s):
-        """Of the distance along the capsule."""
+        """Of the distance along the side."""
         return jnp.sum(on.direction(b.surface(on.into(start + s * way))[1]) * way)
 
     # one step of Newton's method: the derivative of the place of the minimum
@@ -116,9 +119,9 @@ def along(a: Capsule, at: Pose, b: Shape, on: Pose) -> Touch:
     curved = curvature > 1e-6 * jnp.sum(way * way)
     step = jnp.where(curved, rate / jnp.where(curved, curvature, 1.0), 0.0)
     s = jnp.clip(s - step, 0.0, 1.0)
-    touch = _on_surface(jnp.stack([start, end, start + s * way]), a.radius, b, on)
+    touch = _on_surface((start + s * way)[None], a.roundness(), b, on)
     inner = (s > _END) & (s < 1.0 - _END)
-    return touch._replace(gap=touch.gap.at[2].set(jnp.where(inner, touch.gap[2], FAR)))
+    return touch._replace(gap=jnp.where(inner, touch.gap, FAR))
 
 
 def _deepest(start, way, b: Shape, on: Pose):

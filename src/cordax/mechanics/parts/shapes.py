@@ -105,6 +105,10 @@ class Capsule(Shape):
         return 0.5 * (self.start + self.end)
 
     def points(self, direction):
+        return self.segment(direction)
+
+    def segment(self, direction) -> Float[Array, "2 3"]:
+        """Ends of the line that touches in a `direction` (3,)."""
         return jnp.stack([self.start, self.end])
 
     def roundness(self):
@@ -191,7 +195,18 @@ class Cylinder(Shape):
     def points(self, direction):
         """Four points of each rim, the first as far in the `direction` as the rim goes. Four turn
         with the direction without a change of forces where the cylinder stands upright."""
-        require(self.length is not None, "length", None, "a number for a cylinder on a body")
+        rim, end = self._rim(direction)
+        return self.centre + jnp.concatenate([rim + end, rim - end])
+
+    def segment(self, direction) -> Float[Array, "2 3"]:
+        """Ends of the line on its side that touches in a `direction` (3,)."""
+        rim, end = self._rim(direction)
+        return self.centre + jnp.stack([rim[0] + end, rim[0] - end])
+
+    def _rim(self, direction):
+        """Four points of a rim about its centre, and half of the axis."""
+        if self.length is None:
+            raise ValueError("length: got None, expected a number for a cylinder on a body")
         axis = self._axis()
         radial = direction - axis * jnp.sum(axis * direction)
         square = jnp.sum(radial * radial)
@@ -200,8 +215,7 @@ class Cylinder(Shape):
         first = jnp.where(steep, first, _across(axis))
         second = jnp.cross(axis, first)
         rim = self.radius * jnp.stack([first, second, -first, -second])
-        end = 0.5 * self.length * axis
-        return self.centre + jnp.concatenate([rim + end, rim - end])
+        return rim, 0.5 * self.length * axis
 
     def thickness(self):
         if self.length is None:

@@ -57,10 +57,10 @@ class Contact(Element):
 
     Materials that differ need one `Contact` each."""
 
-    shapes: tuple[Shape, ...] = part_field()
-    law: ContactLaw = part_field()
     bodies: tuple[str, ...] = eqx.field(static=True)
     pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    shapes: tuple[Shape, ...] = part_field()
+    law: ContactLaw = part_field()
     name: str = name_field()
 
     def __init__(
@@ -163,10 +163,9 @@ class Contact(Element):
         touch = state.touch
         velocity, spin = state.relative(_with_ground(at.motions.V))
         force = self.law.surface_force(-touch.gap, touch.normal, velocity)
-        if self.law.rolling is None:
-            return force, 0.0
         press = jnp.sum(force * touch.normal, axis=1)
-        return force, self.law.moment(press, touch.normal, spin)
+        moment = self.law.moment(press, touch.normal, spin)
+        return force, jnp.zeros_like(force) if moment is None else moment
 
     def energy(self, at):
         if not self.pairs:

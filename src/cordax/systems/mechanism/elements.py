@@ -19,6 +19,8 @@ from ..._jax.constant_gather import take
 from ...math.linalg import matvec
 from ...math.safe import safe_norm, safe_unit
 from ...math.smooth import ramp, ramp_integral
+from ...mechanics.contacts import Contacts, spread_law
+from ...mechanics.parts.contact_law import ContactLaw
 from .kinematics import Motions, cross, groups
 from .tree import Tree
 
@@ -265,6 +267,21 @@ class JointLimits(_InJoints):
         q, _ = self.at_joints(at)
         stored = ramp_integral(q - self.high, self.width) + ramp_integral(self.low - q, self.width)
         return jnp.sum(self.stiffness * stored)
+
+    def contacts(self, at: Instant) -> Contacts:
+        """Stops as contacts, all the lower ones first."""
+        (q, _), (_, places) = self.at_joints(at), at.tree.scalars(self.joints, "joints")
+        k = len(self.joints)
+        gap = jnp.concatenate([q - self.low, self.high - q])
+        rates = np.zeros((2 * k, 3, at.tree.n_v))
+        rates[np.arange(2 * k), 0, np.tile(places, 2)] = np.repeat([1.0, -1.0], k)
+        normal = np.tile([1.0, 0.0, 0.0], (2 * k, 1))
+        law = ContactLaw(width=self.width)
+        twice = lambda x: jnp.tile(jnp.broadcast_to(x, (k,)), 2)
+        law = eqx.tree_at(lambda law: law.stiffness, spread_law(law, 2 * k), twice(self.stiffness))
+        viscosity = twice(self.damping) * jax.nn.sigmoid(-gap / self.width)
+        exact = lambda x: jnp.asarray(x, q.dtype)
+        return Contacts(gap, exact(normal), exact(rates), None, law, viscosity)
 
 
 class PointSpring(Element):

@@ -27,7 +27,7 @@ from .assembly import Mobility, assemble, mobility
 from .body import Body
 from .cables import CableSet, RigidCable, strain_terms, wound_cables
 from .contact import Contact
-from .elements import Element, Instant
+from .elements import Element, Instant, JointLimits
 from .joints import Fixed
 from .loops import Loop
 from .tension_cables import TensionCables
@@ -375,7 +375,12 @@ class Mechanism(System):
         return self.tree.pairs.place < len(self.tree.pairs.first)
 
     # --- contact
-    def _touching(self) -> list[Contact]:
+    def _touching(self) -> list[Contact | JointLimits]:
+        """What a velocity-level solve treats as contact."""
+        stops = [e for e in self.elements if isinstance(e, JointLimits)]
+        return [*self._pairs(), *stops]
+
+    def _pairs(self) -> list[Contact]:
         return [e for e in self.elements if isinstance(e, Contact) and e.pairs]
 
     def contacts(self, t, q):
@@ -388,6 +393,10 @@ class Mechanism(System):
         touching = self._touching()
         others = tuple(e for e in self.elements if not any(e is x for x in touching))
         return eqx.tree_at(lambda m: m.elements, self, others) if touching else self
+
+    def without_forces(self):
+        bare = lambda m: (m.elements, m.gravity)
+        return eqx.tree_at(bare, self, ((), jnp.zeros_like(self.gravity)))
 
     # --- what controllers ask for
     def input_matrix(self, t, q, v) -> Float[Array, "n_v n_u"]:
@@ -527,7 +536,7 @@ class Mechanism(System):
         """Without the other outputs."""
         pulled = multipliers[self.one_sided] if self.one_sided.any() else None
         found = validity.warnings(self._wrap(q), pulled)
-        for element in self._touching():
+        for element in self._pairs():
             found |= element.alarms(self.instant(t, q, v))
         return found
 

@@ -3,7 +3,7 @@
 from .discrete_rod import DiscreteRod, Gripper
 from .end_supports import End
 from .harness import Harness, Joint
-from .obstacles import Cylinder, Plane, Sphere
+from .obstacles import Cylinder, FixedShape, Plane, Sphere
 from .plastic_flow import PlasticFlow
 from .spline_rod import SplineRod
 from .strand_slip import StrandSlip
@@ -12,6 +12,7 @@ __all__ = [
     "Cylinder",
     "DiscreteRod",
     "End",
+    "FixedShape",
     "Gripper",
     "Harness",
     "Joint",

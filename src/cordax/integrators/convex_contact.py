@@ -1,0 +1,353 @@
+"""Contact at large steps: one convex problem for the velocities at the end of each step."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from .._base.fields import count_field, setting_field
+from .._base.results import Code, code_unless
+from .._jax.materialise import materialise
+from ..formulations import Dynamics
+from ..math.linalg import matmul, matvec
+from ..math.newton import Correction, newton
+from ..mechanics import State
+from ..mechanics.contacts import Contacts
+from ..mechanics.linearisation import SaddleSolver
+from ..mechanics.parts.contact_law import ContactLaw
+from .base import Integrator, Step
+from .rk4 import RK4
+
+#: the line search ends where the slope is this share of the slope at its start,
+_FLAT = 0.1
+#: or after this many cuts of the interval that holds the minimum
+_CUTS = 40
+
+
+class _Problem(NamedTuple):
+    """Minimise `1/2 (x - v)^T A (x - v) - drive^T x` + potentials of contacts and one-sided rows
+    over velocities x (n,) with `rows x = values` (m,).
+
+    `press` (k,) [N]: normal forces that limit friction; `coefficient` (k,) of friction; `cables`
+    (c, n), `slack` (c,), `softness` (c,): impulses `max(cables x - slack, 0) / softness` along
+    `-cables`."""
+
+    A: Float[Array, "n n"]
+    v: Float[Array, " n"]
+    drive: Float[Array, " n"]
+    rows: Float[Array, "m n"]
+    values: Float[Array, " m"]
+    contacts: Contacts
+    press: Float[Array, " k"]
+    coefficient: Float[Array, " k"]
+    cables: Float[Array, "c n"]
+    slack: Float[Array, " c"]
+    softness: Float[Array, " c"]
+    h: Float[Array, ""]
+
+    def relative(self, x):
+        """Velocities (k, 3) of contacts and angular ones, None without rolling resistance."""
+        c = self.contacts
+        spin = None if c.spin is None else jnp.sum(c.spin * x, axis=2)
+        return jnp.sum(c.jacobian * x, axis=2), spin
+
+    def _given(self):
+        c = self.contacts
+        return c.gap, c.normal, c.law, c.viscosity, self.press, self.coefficient
+
+    def impulses(self, w, spin):
+        """Gradients of the potentials of contacts by `relative` velocities: minus impulses."""
+        one = lambda w, spin, *given: _impulse(self.h, w, spin, *given)
+        return jax.vmap(one)(w, spin, *self._given())
+
+    def pulls(self, taut):
+        """Impulses of one-sided rows at rates `taut` (c,)."""
+        return jnp.maximum(taut - self.slack, 0.0) / self.softness
+
+    def gradient(self, x) -> Float[Array, " n"]:
+        c = self.contacts
+        p, turn = self.impulses(*self.relative(x))
+        total = matvec(self.A, x - self.v) - self.drive
+        total = total + jnp.sum(c.jacobian * p[:, :, None], axis=(0, 1))
+        if turn is not None:
+            total = total + jnp.sum(c.spin * turn[:, :, None], axis=(0, 1))
+        if self.cables.shape[0]:
+            total = total + matvec(self.cables.T, self.pulls(matvec(self.cables, x)))
+        return total
+
+    def hessian(self, x) -> Float[Array, "n n"]:
+        c, n = self.contacts, x.shape[0]
+
+        def blocks(w, spin, *given):
+            impulse = lambda w, spin: _impulse(self.h, w, spin, *given)
+            if spin is None:
+                return jax.jacfwd(lambda w: impulse(w, None)[0])(w), None
+            by_w, by_spin = jax.jacfwd(impulse, 0)(w, spin)[0], jax.jacfwd(impulse, 1)(w, spin)[1]
+            return by_w, by_spin
+
+        flat = lambda J: J.reshape(-1, n)
+        times = lambda B, J: flat(jnp.sum(B[:, :, :, None] * J[:, None, :, :], axis=2))
+        by_w, by_spin = jax.vmap(blocks)(*self.relative(x), *self._given())
+        total = self.A + matmul(flat(c.jacobian).T, times(by_w, c.jacobian))
+        if by_spin is not None:
+            total = total + matmul(flat(c.spin).T, times(by_spin, c.spin))
+        if self.cables.shape[0]:
+            taut = (matvec(self.cables, x) > self.slack) / self.softness
+            total = total + matmul(self.cables.T, taut[:, None] * self.cables)
+        return materialise(total)
+
+    def slope(self, x, dx):
+        """The derivative of what is minimised at `x + part dx`, as a function of the part."""
+        w, spin = self.relative(x)
+        dw, dspin = self.relative(dx)
+        taut, dtaut = matvec(self.cables, x), matvec(self.cables, dx)
+        curved = matvec(self.A, dx)
+        level = jnp.sum(dx * (matvec(self.A, x - self.v) - self.drive))
+        growth = jnp.sum(dx * curved)
+
+        def at(part):
+            turned = None if spin is None else spin + part * dspin
+            p, turn = self.impulses(w + part * dw, turned)
+            total = level + part * growth + jnp.sum(dw * p)
+            if turn is not None:
+                total = total + jnp.sum(dspin * turn)
+            return total + jnp.sum(dtaut * self.pulls(taut + part * dtaut))
+
+        return at
+
+    def with_limits_at(self, x) -> "_Problem":
+        """Friction limited by the normal forces at velocities x."""
+        return self._replace(press=_pressures(self.contacts, self.relative(x)[0], self.h))
+
+
+def _pressures(c: Contacts, w, h) -> Float[Array, " k"]:
+    """Normal forces [N] at the end of a step with relative velocities w (k, 3)."""
+    speed = jnp.sum(c.normal * w, axis=1)
+    return c.law.pressure(-(c.gap + h * speed), speed)
+
+
+def _impulse(h, w, spin, gap, normal, law, viscosity, press, coefficient):
+    """Minus the impulse of a contact: (3,) [N s] at a relative velocity w (3,) at the end of the
+    step, and (3,) [N m s] or None. The normal force falls as w grows, so its potential is convex;
+    so is that of friction with a limit that does not depend on w."""
+    speed = jnp.sum(normal * w)
+    along = w - normal * speed
+    slip = along / jnp.sqrt(jnp.sum(along * along) + law.slip_speed**2)
+    pushed = law.pressure(-(gap + h * speed), speed)
+    pushed = pushed if viscosity is None else pushed - viscosity * speed
+    turn = None if spin is None else -h * law.moment(press, normal, spin)
+    return h * (coefficient * press * slip - pushed * normal), turn
+
+
+class _Search(NamedTuple):
+    x: Array
+    y: Array
+    iterations: Array
+    done: Array
+
+
+class ConvexContact(Integrator):
+    """One convex problem per step for the velocities at its end, after Castro, Permenter and Han
+    (2023), with the forces of `ContactLaw`:
+
+        A (v+ - v) = dt (f + dt K v) + impulses of contacts at v+
+
+    with A = M - dt D - dt^2 K of all other forces f, K and D symmetric, and gaps linearised along
+    the step. Then the machine moves through the step without forces. Normal forces, dissipation and
+    friction are those at the end of the step. Friction is limited by normal forces at the start of
+    the step first, then, in `passes`, by those that the problem returns. Constraints, one-sided
+    ones (rigid cables that can go slack) and stops of joints take part in the same problem.
+    Newton's method with a line search finds the minimum from any start, for any stiffness and slip
+    speed. Derivatives are those of the implicit function.
+
+    Order 1. A bounce that takes less than a few steps loses its energy. Static friction that
+    differs from sliding friction has the coefficient at the start of the step.
+
+    `softness`: impulses of one-sided constraints, in units of what stops them at once, that leave
+    as much of their rate as they take; `tolerance`: on momenta, relative."""
+
+    order = 1
+    explicit = False
+    solves_constraints = "needed"
+    lets_go = True
+    passes: int = count_field(default=2)
+    max_iterations: int = count_field(default=100)
+    tolerance: float = setting_field(default=1e-10)
+    softness: float = setting_field(default=1e-4)
+
+    def step(self, dynamics: Dynamics, t, dt, state: State, u, carry):
+        problem = self._problem(dynamics.system, t, dt, state, u)
+        # what touches hardly changes its velocity: begin with that of the start, on the constraints
+        error = problem.values - matvec(problem.rows, state.v)
+        x, y = _saddle(problem.A, problem.rows)(jnp.zeros_like(state.v), error)
+        x, ok, iterations = state.v + x, jnp.array(True), carry
+        for i in range(self.passes):
+            problem = problem.with_limits_at(x) if i else problem
+            x, y, solved, more = self._minimise(problem, x, y)
+            ok, iterations = ok & solved, iterations + more
+        code = code_unless(ok, Code.NEWTON_NOT_CONVERGED)
+        return Step(_drift(dynamics, t, dt, State(state.q, x)), iterations, code)
+
+    def init(self, dynamics, t, dt, state, u):
+        return jnp.int32(0)
+
+    def statistics(self, carry):
+        return {"newton_iterations": carry}
+
+    def counting(self, carry, failed):
+        return failed
+
+    def _problem(self, system, t, h, state: State, u) -> _Problem:
+        q, v = state.q, state.v
+        terms, M = system.constraint_terms(t + h, q, v), system.mass_matrix(q)
+        one_sided = system.one_sided
+        rows, cables = terms.jacobian[~one_sided], terms.jacobian[one_sided]
+        f, K, D = _applied_forces(system, M, rows, t, q, v, u(t, q, v))
+        A = materialise(M - h * D - h * h * K)
+        # Phi + dt (dPhi/dt at v+) vanishes; of one-sided rows it stays below zero
+        ahead = matvec(terms.jacobian, v) - terms.rate - terms.phi / h
+        inverse = lambda row: _saddle(A, rows)(row, jnp.zeros(rows.shape[0], v.dtype))[0]
+        yields = lambda row: jnp.sum(row * inverse(row))
+        softness = self.softness * (jax.vmap(yields)(cables) if cables.shape[0] else cables[:, 0])
+        contacts = system.contacts(t, q)
+        contacts = _none(v) if contacts is None else contacts
+        w = jnp.sum(contacts.jacobian * v, axis=2)
+        along = w - contacts.normal * jnp.sum(contacts.normal * w, axis=1, keepdims=True)
+        coefficient = contacts.law.coefficient(jnp.sum(along * along, axis=1))
+        drive = h * (f + h * matvec(K, v))
+        press = _pressures(contacts, w, jnp.zeros_like(h))
+        limits = cables, ahead[one_sided], softness
+        problem = (A, v, drive, rows, ahead[~one_sided], contacts, press, coefficient, *limits, h)
+        return _Problem(*problem)
+
+    def _minimise(self, problem: _Problem, x, y):
+        """Velocities and multipliers, whether they solve the problem, and the iterations taken."""
+        fixed = lax.stop_gradient(problem)
+        found = self._search(fixed, *lax.stop_gradient((x, y)))
+        n = x.shape[0]
+
+        def residual(z, problem):
+            x, y = z[:n], z[n:]
+            forces = problem.gradient(x) + matvec(problem.rows.T, y)
+            return jnp.concatenate([forces, matvec(problem.rows, x) - problem.values])
+
+        def linearise(z, problem):
+            return _saddle(problem.hessian(z[:n]), problem.rows)
+
+        apply = lambda solver, r: jnp.concatenate(solver(r[:n], r[n:]))
+        z, *_ = newton(
+            residual,
+            jnp.concatenate([found.x, found.y]),
+            problem,
+            tolerance=self.tolerance,
+            max_iterations=1,
+            correction=Correction(linearise, apply),
+        )
+        return z[:n], z[n:], found.done, found.iterations
+
+    def _search(self, problem: _Problem, x, y) -> _Search:
+        none = jnp.zeros(problem.rows.shape[0], x.dtype)
+        diagonal = jnp.diagonal(problem.A)
+        weight = jnp.where(diagonal > 0, 1.0 / jnp.where(diagonal > 0, diagonal, 1.0), 0.0)
+        size = lambda p: jnp.sqrt(jnp.sum(weight * p * p))
+        tolerance = self.tolerance if x.dtype == jnp.float64 else 1e-5
+
+        def improve(now: _Search) -> _Search:
+            gradient, H = problem.gradient(now.x), problem.hessian(now.x)
+            dx, y = _saddle(H, problem.rows)(-gradient, none)
+            left = matvec(H, dx)  # minus the gradient that constraints leave
+            inertia = matvec(problem.A, now.x - problem.v)
+            scale = size(inertia) + size(problem.drive) + size(inertia - problem.drive - gradient)
+            scale = scale + size(matvec(problem.A, problem.v))
+            done = size(left) <= tolerance * scale
+            part = _line_search(problem.slope(now.x, dx))
+            return _Search(now.x + part * dx, y, now.iterations + 1, done)
+
+        going = lambda now: ~now.done & (now.iterations < self.max_iterations)
+        start = _Search(x, y, jnp.int32(0), jnp.array(False))
+        return lax.while_loop(going, improve, start)
+
+    def growth(self, eigenvalue_dt):
+        return 1 / abs(1 - eigenvalue_dt)
+
+
+def _applied_forces(system, M, rows, t, q, v, u):
+    """Forces (n,) without contacts and velocity terms, and their derivatives by displacements and
+    by velocities (n, n), symmetric parts.
+
+    Displacements are those of the motion without forces, along which a force that keeps its
+    direction in space has no derivative. `retract` has other ones where axes turn with bodies: to
+    second order they differ by half of the acceleration of that motion."""
+    smooth, inertial, n = system.without_contacts(), system.without_forces(), v.shape[0]
+    none = jnp.zeros(0, v.dtype)
+
+    def force(z):
+        moved, rate = system.retract(q, z[:n]), v + z[n:]
+        f = smooth.total_force(t, moved, rate, u)
+        if inertial is not None:
+            f = f - inertial.force(t, moved, rate, none)
+        return f, f
+
+    J, f = jax.jacfwd(force, has_aux=True)(jnp.zeros(2 * n, v.dtype))
+    J, f = materialise((J, f))
+    K, D = (0.5 * (B + B.T) for B in (J[:, :n], J[:, n:]))
+    if inertial is not None:
+        a, _ = _saddle(M, rows)(f, jnp.zeros(rows.shape[0], v.dtype))
+        bent = lambda z: 0.5 * jnp.sum(a * inertial.force(t, q, z, none))
+        K = K + jax.jacfwd(jax.grad(bent))(jnp.zeros_like(v))
+    return f, K, D
+
+
+def _drift(dynamics: Dynamics, t, dt, state: State) -> State:
+    """The motion through a step without forces: at constant velocity, or where the axes of the
+    velocities turn with the bodies by a step of Runge and Kutta's method."""
+    inertial = dynamics.system.without_forces()
+    if inertial is None:
+        return State(dynamics.retract(state.q, dt * state.v), state.v)
+    free = Dynamics(inertial, dynamics.formulation)
+    none = jnp.zeros(0, state.v.dtype)
+    return RK4().step(free, t, dt, state, lambda *_: none, ()).state
+
+
+def _saddle(A, rows) -> SaddleSolver:
+    return SaddleSolver(A, rows, rows, pivoted=rows.shape[0] > 0)
+
+
+def _line_search(slope):
+    """The part of a step, at most all of it, at which a rising slope vanishes; by the Illinois
+    variant of the false position."""
+    start, end = slope(jnp.zeros(())), slope(jnp.ones(()))
+    flat = _FLAT * jnp.abs(start)
+
+    def cut(now):
+        low, high, below, above, part, level, count = now
+        rise = above - below
+        part = low - below * (high - low) / jnp.where(rise > 0, rise, 1.0)
+        level = slope(part)
+        up = level > 0
+        # the end that stays has its slope halved, so that both move
+        return (
+            jnp.where(up, low, part),
+            jnp.where(up, part, high),
+            jnp.where(up, 0.5 * below, level),
+            jnp.where(up, level, 0.5 * above),
+            part,
+            level,
+            count + 1,
+        )
+
+    going = lambda now: (jnp.abs(now[5]) > flat) & (now[6] < _CUTS)
+    low, high = jnp.zeros_like(start), jnp.ones_like(start)
+    level = jnp.where(
+        (start < 0) & (end > flat), end, 0.0
+    )  # all of the step where it falls to its end
+    return lax.while_loop(going, cut, (low, high, start, end, high, level, jnp.int32(0)))[4]
+
+
+def _none(v) -> Contacts:
+    """Of a machine that touches nothing."""
+    law = jax.tree.map(lambda x: jnp.zeros(0, v.dtype), ContactLaw())
+    vectors = jnp.zeros((0, 3), v.dtype)
+    return Contacts(vectors[:, 0], vectors, jnp.zeros((0, 3, v.shape[0]), v.dtype), None, law)

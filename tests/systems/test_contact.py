@@ -1,0 +1,180 @@
+"""Contact of bodies: friction, rest, impact and shapes, against textbook results."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import cordax
+from cordax.integrators import ConvexContact
+from cordax.mechanics import State
+from cordax.mechanics.parts.contact_geometry import Pose, candidates
+from cordax.systems import mechanism as parts
+
+G, MU, MASS = 9.81, 0.5, 1.0
+STIFF = parts.ContactLaw(stiffness=1e5, damping=1.0, friction=MU, slip_speed=1e-6)
+EDGE, HEIGHT, RADIUS = 0.1, 0.05, 0.05
+
+
+def ground_scene(angle=0.0, law=STIFF):
+    """A box and a ball on a plane that is inclined by an angle [rad]: the direction of gravity."""
+    box = parts.Body(
+        "box",
+        parts.Floating(),
+        solids=parts.box((EDGE, EDGE, HEIGHT), mass=MASS),
+        start=(1, 0, 0, 0, 0, 0, HEIGHT / 2),
+    )
+    ball = parts.Body(
+        "ball",
+        parts.Floating(),
+        solids=parts.sphere(RADIUS, mass=MASS),
+        start=(1, 0, 0, 0, 0, 1.0, RADIUS),
+    )
+    shapes = {"box": parts.Box((EDGE, EDGE, HEIGHT)), "ball": parts.Sphere(RADIUS)}
+    contact = parts.Contact(shapes, parts.Plane(), law)
+    gravity = (G * np.sin(angle), 0.0, -G * np.cos(angle))
+    return parts.Mechanism([box, ball], elements=[contact], gravity=gravity)
+
+
+def run(machine, speed=0.0, duration=1.0, dt=5e-3):
+    """Both bodies start with a speed [m/s] along x."""
+    state = machine.default_state()
+    v = state.v.at[np.array([3, 9])].set(speed)
+    options = {"dt": dt, "duration": duration, "integrator": ConvexContact()}
+    return cordax.simulate(machine, State(state.q, v), **options)
+
+
+def test_friction_on_a_plane():
+    """A box sticks below and slides above the friction angle, within 0.5 %; it stops after
+    v^2/(2 mu g); a ball that slides at first rolls at 5/7 of its speed."""
+    limit = np.arctan(MU)
+    held = run(ground_scene(0.995 * limit)).v[-1, 3]
+    assert 0 < held < 30e-6  # creep of a load of 99.4 % of the limit: slip_speed * 9
+    angle = 1.005 * limit
+    v = run(ground_scene(angle)).v[:, 3]
+    slides = G * (np.sin(angle) - MU * np.cos(angle))
+    np.testing.assert_allclose((v[-1] - v[100]) / 0.5, slides, rtol=5e-3)
+    fast = run(ground_scene(), speed=2.0, dt=1e-3)
+    np.testing.assert_allclose(fast.q[-1, 4], 2.0**2 / (2 * MU * G), rtol=5e-3)
+    x = fast.q[:, 11]
+    np.testing.assert_allclose((x[-1] - x[-101]) / 0.1, 5 / 7 * 2.0, rtol=5e-3)
+    np.testing.assert_allclose(fast.v[-1, 7] * RADIUS, 5 / 7 * 2.0, rtol=5e-3)
+    # a ball of 1 kg rests on one point: its weight, and no more
+    force = np.asarray(fast.outputs["contact_force"][-1])
+    np.testing.assert_allclose(force[:, 2].sum(), 2 * MASS * G, rtol=1e-6)
+    assert fast.outputs["contact_gap"].shape[1] == 2
+
+
+def test_rest_for_a_minute():
+    """A box on a plane of half the friction angle creeps less than 0.1 mm in a minute."""
+    x = run(ground_scene(np.arctan(0.5 * MU)), duration=60.0, dt=2e-2).q[:, 4]
+    assert abs(x[-1] - x[50]) < 1e-4
+
+
+def test_momentum_and_power():
+    """Two bodies that hit each other off centre without gravity keep momentum and angular momentum
+    to round-off; what energy is lost is the work of the contact, to 1e-6."""
+    law = parts.ContactLaw(stiffness=2e3, damping=0.5, friction=0.4, slip_speed=0.05, width=1e-3)
+    block = parts.Body("block", parts.Floating(), solids=parts.box((0.2, 0.1, 0.1), mass=1.0))
+    ball = parts.Body(
+        "ball",
+        parts.Floating(),
+        solids=parts.sphere(RADIUS, mass=0.5),
+        start=(1, 0, 0, 0, 0.2, 0.02, 0.03),
+        start_rate=(0, 3.0, 20.0, -2.0, 0.3, 0),
+    )
+    pairs = [("block", "ball")]
+    shapes = {"block": parts.Box((0.2, 0.1, 0.1)), "ball": parts.Sphere(RADIUS)}
+    contact = parts.Contact(shapes, law=law, pairs=pairs)
+    machine = parts.Mechanism([block, ball], elements=[contact], gravity=(0, 0, 0))
+    run = cordax.simulate(machine, dt=2e-5, duration=0.1, integrator="rk4", save_every=2)
+    masses = np.array([1.0, 0.5])
+    inertias = [
+        parts.box((0.2, 0.1, 0.1), mass=1.0).inertia,
+        parts.sphere(RADIUS, mass=0.5).inertia,
+    ]
+
+    @jax.jit
+    @jax.vmap
+    def measured(q, v):
+        at = machine.motions(q, v)
+        p, V = at.poses.p, at.V
+        linear = V[:, 3:] + jnp.cross(V[:, :3], p)
+        spun = jnp.einsum(
+            "bij,bjk,blk,bl->bi", at.poses.R, jnp.stack(inertias), at.poses.R, V[:, :3]
+        )
+        momentum = masses[:, None] * linear
+        turning = spun + jnp.cross(p, momentum)
+        element = machine.elements[0]
+        state = element.state(machine.instant(0.0, q, v))
+        velocity, _ = state.relative(jnp.concatenate([V, jnp.zeros((1, 6))]))
+        gap = state.touch.gap
+        force = law.surface_force(-gap, state.touch.normal, velocity)
+        elastic = law.pressure(-gap, 0.0)[:, None] * state.touch.normal
+        power = jnp.sum((force - elastic) * velocity)
+        energy = machine.kinetic_energy(q, v) + machine.potential_energy(0.0, q)
+        return momentum.sum(0), turning.sum(0), energy, power
+
+    momentum, turning, energy, power = map(np.asarray, measured(run.q, run.v))
+    np.testing.assert_allclose(momentum - momentum[0], 0.0, atol=1e-10)
+    np.testing.assert_allclose(turning - turning[0], 0.0, atol=1e-10)
+    lost = energy[-1] - energy[0]
+    assert lost < -0.05
+    h = float(run.t[1] - run.t[0])  # Simpson's rule
+    work = h / 3 * (power[0] + 4 * power[1:-1:2].sum() + 2 * power[2:-1:2].sum() + power[-1])
+    np.testing.assert_allclose(work, lost, rtol=1e-6)
+
+
+def test_bounce_follows_the_dissipation_law():
+    """A ball bounces with the speed w that v/d - log(1 + d v)/d^2 = -w/d - log(1 - d w)/d^2 gives
+    for a damping d."""
+    d, v = 0.3, 1.0
+    law = parts.ContactLaw(stiffness=1e6, damping=d, width=1e-6)
+    ball = parts.Body(
+        "ball",
+        parts.Prismatic("z"),
+        solids=parts.sphere(RADIUS, mass=1.0),
+        start=(RADIUS + 1e-4,),
+        start_rate=(-v,),
+    )
+    contact = parts.Contact({"ball": parts.Sphere(RADIUS)}, parts.Plane(), law)
+    machine = parts.Mechanism([ball], elements=[contact], gravity=(0, 0, 0))
+    after = float(cordax.simulate(machine, dt=2e-6, duration=6e-3, save_every=100).v[-1, 0])
+    level = lambda v: v / d - np.log(1 + d * v) / d**2
+    np.testing.assert_allclose(level(-after), level(v), rtol=1e-6)
+    assert 0.7 < after < 0.9
+
+
+def test_no_pair_of_shapes_gives_nan():
+    """Values and derivatives in both modes are finite for coincident centres, parallel capsules,
+    zero gaps and deep penetration."""
+    bar = parts.Capsule(0.1, (-0.5, 0, 0), (0.5, 0, 0))
+    box, drum = parts.Box((0.4, 0.6, 0.2)), parts.Cylinder(0.2, 0.5)
+    hull = parts.ConvexPoints(np.array([[0.1, 0, 0], [0, 0.2, 0], [0, 0, 0.3], [-0.1, -0.1, -0.1]]))
+    field = parts.HeightField(np.outer(np.arange(5.0), np.ones(4)) * 0.1, (0.25, 0.25))
+    ground, ball, pipe = parts.Plane(), parts.Sphere(0.3), parts.Cylinder(0.2)
+    pairs = [(ball, other) for other in (ball, bar, box, drum, ground, field, pipe)]
+    pairs += [(bar, bar), (bar, box), (bar, pipe), (box, box), (drum, box), (drum, ground)]
+    pairs += [(hull, box), (hull, bar)]
+    law = parts.ContactLaw(stiffness=1e3, friction=0.3, damping=0.1)
+    places = np.array([[0, 0, 0], [0, 0, 0.2], [0.3, 0, 0], [0, 0.1, 0.1], [0.02, 0.01, -0.3]])
+    kinds = []
+    for a, b in pairs:
+        for swap, narrow in candidates(type(a), type(b)):
+            kinds.append((narrow, *((b, a) if swap else (a, b))))
+
+    def total(p):
+        forces = []
+        for narrow, a, b in kinds:
+            touch = narrow(a, Pose(jnp.eye(3), p), b, Pose(jnp.eye(3), jnp.zeros(3)))
+            velocity = jnp.broadcast_to(jnp.array([0.1, 0.0, 0.0]), touch.normal.shape)
+            forces.append(law.surface_force(-touch.gap, touch.normal, velocity).sum(axis=0))
+        return jnp.stack(forces)
+
+    every = jax.jit(jax.vmap(lambda p: (total(p), jax.jacfwd(total)(p), jax.jacrev(total)(p))))
+    force, forward, reverse = every(places)
+    assert np.isfinite(force).all() and np.isfinite(forward).all()
+    # next to a centre directions turn at once: derivatives are large there
+    size = np.abs(forward).max(axis=(2, 3), keepdims=True)
+    np.testing.assert_allclose(reverse / (1 + size), forward / (1 + size), atol=1e-9)
+    touching = np.abs(np.asarray(force[0])).max(axis=1) > 1.0
+    assert touching.sum() >= 14, touching
