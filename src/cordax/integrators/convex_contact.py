@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from .._base.fields import count_field, setting_field
-from .._base.results import Code, code_unless
+from .._base.results import Result, code_unless
 from .._jax.materialise import materialise
 from ..formulations import Dynamics
 from ..math.linalg import matmul, matvec
@@ -187,7 +187,7 @@ class ConvexContact(Integrator):
             problem = problem.with_limits_at(x) if i else problem
             x, y, solved, more = self._minimise(problem, x, y)
             ok, iterations = ok & solved, iterations + more
-        code = code_unless(ok, Code.NEWTON_NOT_CONVERGED)
+        code = code_unless(ok, Result.NEWTON_NOT_CONVERGED)
         return Step(_drift(dynamics, t, dt, State(state.q, x)), iterations, code)
 
     def init(self, dynamics, t, dt, state, u):
