@@ -1,7 +1,5 @@
 """The equations of a rope robot about a state, for implicit steps under its constraints."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,45 +10,21 @@ from ..._jax.materialise import materialise
 from ...math.linalg import inverse2, matvec, solve, vecmat
 from ...mechanics import Linearisation
 from ...mechanics.linearisation import ComplementSolver
+from ...mechanics.residual_linearisation import ResidualLinearisation
 from ...mechanics.saddle import SaddlePoint
 from . import block_elimination
 from .inverse import accelerations, inertia_rows
 from .segments import Layout
 
 
-class RopeLinearisation(Linearisation):
-    """About a state `t`, `q`, `v` with inputs `u`, accelerations `a` and multipliers `pull`, zero
-    where they are left out. Products with M, K and D are directional derivatives of the residual;
-    solves go along the ropes (`sweep`). `root` (2, 2, m): a matrix on stretches and angles of the
-    first segments, which solves take besides."""
+class RopeLinearisation(ResidualLinearisation):
+    """Linearisation of a planar rope robot; solves go along the ropes (`block_elimination`). `root`
+    (2, 2, m): an additional matrix on stretches and angles of the first segments."""
 
-    robot: Any
-    t: Float[Array, ""]
-    q: Float[Array, " n"]
-    v: Float[Array, " n"]
-    u: Float[Array, " n_u"]
-    a: Float[Array, " n"]
-    pull: Float[Array, " k"]
-    f: Float[Array, " n"]
     root: Float[Array, "2 2 m"] | None = None
-    exact: bool = eqx.field(static=True, default=True)
-
-    def residual(self, q, v, a):
-        return self.robot.residual(self.t, q, v, self.u, a, self.pull)
-
-    def stiffness(self, x):
-        return -jax.jvp(lambda q: self.residual(q, self.v, self.a), (self.q,), (x,))[1]
-
-    def damping(self, x):
-        """`D x`, shape (n,)."""
-        return -jax.jvp(lambda v: self.residual(self.q, v, self.a), (self.v,), (x,))[1]
-
-    def inertia(self, x):
-        return self.robot.momentum(self.q, x)
 
     def product(self, h, h2, x):
-        """`(M - h D - h2 K) x`, shape (n,)."""
-        y = jax.jvp(self.residual, (self.q, self.v, self.a), (h2 * x, h * x, x))[1]
+        y = super().product(h, h2, x)
         if self.root is None:
             return y
         first = jnp.sum(self.root * self.robot.split(x)[0][:, 0], axis=1)
@@ -95,11 +69,6 @@ class RopeLinearisation(Linearisation):
         rows = jacobian if rows is None else rows
         elimination = self._complement(jacobian, h, h2, rows)
         return RopeSaddle(Derivative(self, h, h2, jacobian, rows), elimination)
-
-    def matrices(self):
-        columns = jnp.eye(self.f.shape[0], dtype=self.f.dtype)
-        matrix = lambda product: jax.vmap(product, out_axes=1)(columns)
-        return matrix(self.inertia), matrix(self.stiffness), matrix(self.damping)
 
     def _complement(self, jacobian, h, h2, rows) -> "Elimination":
         motion, h, h2, jacobian, rows = lax.stop_gradient((self, h, h2, jacobian, rows))

@@ -296,13 +296,7 @@ class RopeRobot(System):
         return self.join(forward.substitute(seg, x, c, end), a), pull.T.reshape(-1)
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        a = jnp.zeros_like(v) if acceleration is None else acceleration
-        rest = jnp.zeros(self.n_constraints, v.dtype)
-        pull = rest if multipliers is None else multipliers
-        f = self.force(t, q, v, u)
-        return RopeLinearisation(  # pyright: ignore[reportCallIssue]
-            self, t, q, v, u, a, pull, f
-        )
+        return RopeLinearisation.about(self, t, q, v, u, acceleration, multipliers)
 
     def mass_solve(self, q, B):
         rest = jnp.zeros_like(q)

@@ -230,13 +230,7 @@ class WinchedRopes(System):
         return WinchedSaddlePoint(self, inner, ropes, own, self._winch_inertia(t, y))
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        a = jnp.zeros_like(v) if acceleration is None else acceleration
-        rest = jnp.zeros(self.n_constraints, v.dtype)
-        pull = rest if multipliers is None else multipliers
-        f = self.force(t, q, v, u)
-        return WinchedLinearisation(  # pyright: ignore[reportCallIssue]
-            self, t, q, v, u, a, pull, f
-        )
+        return WinchedLinearisation.about(self, t, q, v, u, acceleration, multipliers)
 
     # --- energies
     def kinetic_energy(self, q, v):

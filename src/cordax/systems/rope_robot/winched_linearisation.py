@@ -67,7 +67,10 @@ class WinchedLinearisation(RopeLinearisation):
         ropes = machine.paid_out(self.t, self.q, self.v)
         q, v, a, f = (machine.split(x)[0] for x in (self.q, self.v, self.a, self.f))
         pull = self.pull[: ropes.n_constraints]
-        return RopeLinearisation(ropes, self.t, q, v, machine.inputs(self.u)[0], a, pull, f, root)
+        u = machine.inputs(self.u)[0]
+        return RopeLinearisation(  # pyright: ignore[reportCallIssue]
+            ropes, self.t, q, v, u, a, pull, f, root=root
+        )
 
     def _condensed(self, h, h2) -> tuple[Border, RopeLinearisation]:
         border = self.border(h, h2)

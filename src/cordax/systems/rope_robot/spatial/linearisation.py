@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 
 from ...._jax.materialise import materialise
 from ....math.linalg import matvec, solve, vecmat
-from ....mechanics import Linearisation
 from ....mechanics.linearisation import ComplementSolver
+from ....mechanics.residual_linearisation import ResidualLinearisation
 from ....mechanics.saddle import SaddlePoint
 from . import chain
 
@@ -54,37 +54,8 @@ class Factor(eqx.Module):
         return jnp.zeros_like(g) if self.held else chain.apply(chain.inverse(self.ropes.end), g)
 
 
-class SpatialRopeLinearisation(Linearisation):
-    """About a state `t`, `q`, `v` with inputs `u`, accelerations `a` and multipliers `pull`, zero
-    where they are left out. Products with M, K and D are directional derivatives of the residual;
-    solves go along the ropes (`chain`)."""
-
-    robot: Any
-    t: Float[Array, ""]
-    q: Float[Array, " n"]
-    v: Float[Array, " n"]
-    u: Float[Array, " n_u"]
-    a: Float[Array, " n"]
-    pull: Float[Array, " m"]
-    f: Float[Array, " n"]
-    exact: bool = eqx.field(static=True, default=True)
-
-    def residual(self, q, v, a):
-        return self.robot.residual(self.t, q, v, self.u, a, self.pull)
-
-    def stiffness(self, x):
-        return -jax.jvp(lambda q: self.residual(q, self.v, self.a), (self.q,), (x,))[1]
-
-    def damping(self, x):
-        """`D x`, shape (n,)."""
-        return -jax.jvp(lambda v: self.residual(self.q, v, self.a), (self.v,), (x,))[1]
-
-    def inertia(self, x):
-        return self.robot.momentum(self.q, x)
-
-    def product(self, h, h2, x):
-        """`(M - h D - h2 K) x`, shape (n,)."""
-        return jax.jvp(self.residual, (self.q, self.v, self.a), (h2 * x, h * x, x))[1]
+class SpatialRopeLinearisation(ResidualLinearisation):
+    """Linearisation of a spatial rope robot; solves go along the ropes (`chain`)."""
 
     def factorise(self, h, h2) -> Factor:
         robot = self.robot
@@ -109,11 +80,6 @@ class SpatialRopeLinearisation(Linearisation):
         factor = lax.stop_gradient(self).factorise(*lax.stop_gradient((h, h2)))
         saddle = _saddle_matrix(*lax.stop_gradient((factor, jacobian, rows)))
         return SpatialRopeSaddle(self, h, h2, jacobian, rows, materialise(factor), saddle)
-
-    def matrices(self):
-        columns = jnp.eye(self.f.shape[0], dtype=self.f.dtype)
-        matrix = lambda product: jax.vmap(product, out_axes=1)(columns)
-        return matrix(self.inertia), matrix(self.stiffness), matrix(self.damping)
 
 
 def solve_ropes(robot, factor: Factor, product, b, symmetric: bool = False):

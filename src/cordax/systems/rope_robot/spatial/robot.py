@@ -159,13 +159,7 @@ class SpatialRopeRobot(RopesInSpace):
         return SpatialRopeSaddlePoint.of(self, q, J)
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        a = jnp.zeros_like(v) if acceleration is None else acceleration
-        rest = jnp.zeros(self.n_constraints, v.dtype)
-        pull = rest if multipliers is None else multipliers
-        f = self.force(t, q, v, u)
-        return SpatialRopeLinearisation(  # pyright: ignore[reportCallIssue]
-            self, t, q, v, u, a, pull, f
-        )
+        return SpatialRopeLinearisation.about(self, t, q, v, u, acceleration, multipliers)
 
     # --- energies
     def kinetic_energy(self, q, v):
