@@ -23,6 +23,7 @@ _COMMANDS = {
         "list_command", "list_contents", "list example machines, machine kinds and integrators"
     ),
     "fit": _Command("fit", "fit", "identify parameters of a machine from recordings"),
+    "twin": _Command("twin", "twin", "fit a machine to logs and report how well it predicts"),
     "sweep": _Command("sweep", "sweep", "simulate many variants of a machine; can be resumed"),
     "optimise": _Command("optimise", "optimise", "find parameters that minimise a measure"),
     "reproduce": _Command(

@@ -135,7 +135,7 @@ def fit(
         if not start_is_set:
             guesses = parse_values("start", start)
             base = with_recorded_start(base, split_commas(parameters), data, guesses)
-        base, method_text = _with_method(base, data, integrator, dt)
+        base, method_text = with_method(base, data, integrator, dt)
         experiments.append(base.replace(duration=None, save_every=1))
         compared.append(data.select(columns))
         descriptions.append(f"{method_text}; {state_text}{input_text}")
@@ -233,7 +233,7 @@ def _scatter(x: np.ndarray) -> float:
     return float(np.sqrt(np.mean(x**2) / 20.0)) if x.size else 0.0
 
 
-def _with_method(base: Experiment, data: Recording, integrator: str | None, dt: float | None):
+def with_method(base: Experiment, data: Recording, integrator: str | None, dt: float | None):
     """The experiment with integrator and time step [s], and a text about them. A simulated
     recording is fitted with the method that wrote it: otherwise the fit takes the numerical errors
     of the simulation for properties of the machine."""

@@ -7,6 +7,7 @@ from .page import write_page
 from .pose import plot_pose
 from .save import save_figure
 from .scene import plot_scene, plot_snapshots
+from .validation import plot_validation
 from .workspace import plot_workspace
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "plot_scene",
     "plot_snapshots",
     "plot_states",
+    "plot_validation",
     "plot_workspace",
     "save_figure",
     "write_page",

@@ -1,0 +1,66 @@
+"""Machine files with other values of some keys: comments and order stay."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from .._base.atomic_files import replacing
+from ..parameters.parameter import collect
+from .line_numbers import lines_of
+from .machine_file import read_machine
+
+
+def number_keys(path: str | Path) -> list[str]:
+    """Keys of a machine file whose value is one number, outside of its run, start and control."""
+    text = Path(path).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+    lines = text.split("\n")
+    found = []
+    for key, number in lines_of(text).items():
+        if key.split(".")[0] in ("run", "start", "control"):
+            continue
+        if _VALUE.match(lines[number - 1]) and key.rpartition(".")[2] in lines[number - 1]:
+            found.append(key)
+    return found
+
+
+def write_updated(
+    source: str | Path,
+    target: str | Path,
+    values: Mapping[str, float],
+    *,
+    note: str = "",
+    code: bool = False,
+) -> tuple[Path, list[str]]:
+    """Write a copy of the machine file `source` to `target` with other values (SI units) of the
+    parameters that are keys of the file. Returns the path, and the parameters that could not be
+    written, because the file has no such key or the machine derives them from other keys. Each
+    value is read back to make sure. `note`: a comment for the first line."""
+    text = Path(source).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+    lines, places = text.split("\n"), lines_of(text)
+    for name, value in values.items():
+        number = places.get(name)
+        if number is None:
+            continue
+        new = repr(float(f"{value:.9g}"))
+        lines[number - 1] = _VALUE.sub(
+            lambda m, new=new: f"{m[1]}{new}", lines[number - 1], count=1
+        )
+    target = Path(target)
+    head = "# " + " ".join(note.split()) + "\n" if note else ""
+    with replacing(target) as part:
+        part.write_text(head + "\n".join(lines), encoding="utf-8")
+    experiment = read_machine(target, code=code).experiment
+    left = []
+    for name, value in values.items():
+        found = float(np.asarray(collect([name], experiment).places[0].read(experiment)))
+        if not np.isclose(found, value, rtol=1e-8, atol=0.0):
+            left.append(name)
+    return target, left
+
+
+#: a key, and a number (with a unit, as text) as its value
+_VALUE = re.compile(
+    r"""^(\s*[\w."-]+\s*=\s*)("[^"]*\d[^"]*"|[+-]?[\d._]+(?:[eE][+-]?\d+)?)(?=\s*(?:#|$))"""
+)
