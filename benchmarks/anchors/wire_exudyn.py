@@ -1,8 +1,8 @@
 """The wire of `benchmarks/rod.py` in Exudyn: ANCF cables in space, generalised alpha.
 
-`python wire_exudyn.py END DAMPING RHO DT ...` prints a JSON list: for each step the seconds of the
-run and the height of the centre every 10 ms until END [s]. DAMPING [s]: of Kelvin and Voigt, for
-all strains. For an interpreter that has Exudyn; it needs nothing of cordax."""
+`python wire_exudyn.py END DAMPING RHO ELEMENTS DT ...` prints a JSON list: for each step the
+seconds of the run and the height of the centre every 10 ms until END [s]. DAMPING [s]: of Kelvin
+and Voigt, for all strains. For an interpreter that has Exudyn; it needs nothing of cordax."""
 
 import json
 import sys
@@ -13,7 +13,8 @@ import exudyn
 import exudyn.utilities as items
 import numpy as np
 
-LENGTH, SPAN, RADIUS, ELEMENTS = 2.0, 1.6, 1e-3, 16
+LENGTH, SPAN, RADIUS = 2.0, 1.6, 1e-3
+ELEMENTS = int(sys.argv[4])
 AREA, SECOND_MOMENT = np.pi * RADIUS**2, np.pi * RADIUS**4 / 4
 
 
@@ -90,5 +91,5 @@ def run(dt: float, end: float, damping: float, rho: float) -> dict:
 
 if __name__ == "__main__":
     exudyn.config.suppressWarnings = True
-    end, damping, rho, *steps = map(float, sys.argv[1:])
+    end, damping, rho, _, *steps = map(float, sys.argv[1:])
     print(json.dumps([run(dt, end, damping, rho) for dt in steps]))

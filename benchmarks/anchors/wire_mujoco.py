@@ -1,8 +1,8 @@
 """The wire of `benchmarks/rod.py` in MuJoCo: a flexible line with edges of fixed length, implicit.
 
-`python wire_mujoco.py DAMPING DT ...` prints a JSON list: for each step the seconds of the run and
-the height of the centre every 10 ms. Edges are kept by soft constraints that settle within 4 ms, or
-two steps. Needs MuJoCo and nothing of cordax."""
+`python wire_mujoco.py DAMPING EDGES DT ...` prints a JSON list: for each step the seconds of the
+run and the height of the centre every 10 ms. Edges are kept by soft constraints that settle within
+4 ms, or two steps. Needs MuJoCo and nothing of cordax."""
 
 import json
 import sys
@@ -11,7 +11,8 @@ import time
 import mujoco
 import numpy as np
 
-LENGTH, SPAN, RADIUS, EDGES, END = 2.0, 1.6, 1e-3, 16, 0.5
+LENGTH, SPAN, RADIUS, END = 2.0, 1.6, 1e-3, 0.5
+EDGES = int(sys.argv[2])
 MASS = 2700.0 * np.pi * RADIUS**2 * LENGTH
 SETTLED = [0.99, 0.9999, 0.001]
 
@@ -62,7 +63,9 @@ def run(dt: float, damping: float) -> dict:
     data, corners = mujoco.MjData(model), places()
     mujoco.mj_forward(model, data)
     straight = data.flexvert_xpos.copy()
-    at = [model.jnt_qposadr[model.body_jntadr[model.body(f"w_{i}").id]] for i in range(1, 17)]
+    at = [
+        model.jnt_qposadr[model.body_jntadr[model.body(f"w_{i}").id]] for i in range(1, EDGES + 1)
+    ]
     every, seconds = round(0.01 / dt), []
     for _ in range(3):
         mujoco.mj_resetData(model, data)
@@ -80,5 +83,5 @@ def run(dt: float, damping: float) -> dict:
 
 
 if __name__ == "__main__":
-    damping, *steps = map(float, sys.argv[1:])
+    damping, _, *steps = map(float, sys.argv[1:])
     print(json.dumps([run(dt, damping) for dt in steps]))

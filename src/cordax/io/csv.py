@@ -134,7 +134,7 @@ def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, str], str]
             if any(map(str.strip, row)):
                 rows.append((n, row))
     except csv.Error as error:
-        raise ValueError(f"{path}: not a table of text ({error})") from error
+        raise ValueError(f"{path}: got {error}, expected a table of text") from error
     return rows, notes, delimiter
 
 
