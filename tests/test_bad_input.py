@@ -249,6 +249,14 @@ class _Springs(eqx.Module):
 class _Row(System):
     springs: _Springs
 
+    coordinate_names = ("x",)
+
+    def mass_matrix(self, q):
+        return jnp.eye(1)
+
+    def force(self, t, q, v, u):
+        return -jnp.sum(self.springs.stiffness) * q
+
 
 def test_parts_that_are_stacked_pass():
     """Equal parts as one module with a leading axis, as `eqx.filter_vmap` makes them."""

@@ -5,6 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax.numpy as jnp
+import pytest
+
+import cordax
+
 
 def test_types_and_shapes_hold_in_representative_runs():
     """In a process of its own, a few steps each: checking every call of the whole suite would cost
@@ -20,3 +25,20 @@ def test_types_and_shapes_hold_in_representative_runs():
     done = subprocess.run(script, env=os.environ | cache, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.split() == "oscillator neck rod rope_robot cable_robot strut".split()
+
+
+def test_machines_and_controllers_without_a_required_member_are_not_constructed():
+    class NoForce(cordax.System):
+        @property
+        def coordinate_names(self):
+            return ("x",)
+
+        def mass_matrix(self, q):
+            return jnp.eye(1)
+
+    class NoCall(cordax.Controller):
+        pass
+
+    for kind, missing in ((NoForce, "force"), (NoCall, "__call__")):
+        with pytest.raises(TypeError, match=missing):
+            kind()

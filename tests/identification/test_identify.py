@@ -191,6 +191,9 @@ def test_intervals_include_the_bias_of_the_time_step(exact):
     low, high = np.asarray(found.interval()).T
     assert np.all((low < truth) & (truth < high)), (low, high)
     assert np.all(high - low < 5.0 * np.abs(values - truth) + 5.0 * found.standard_errors)
+    # of order 2: half the step removes three quarters of the bias
+    slope = jax.jvp(found.parameters.values, (found.y,), (jnp.ones_like(found.y),))[1]
+    np.testing.assert_allclose(0.75 * slope * found._step_bias(), found.step_shift, rtol=1e-12)
 
 
 def test_smooth_residuals_are_said_not_to_show_what_the_motion_does_not_show():

@@ -116,7 +116,7 @@ def test_parts_units_and_inputs_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "line", "said"),
     [
-        ('"revolute"', '"revolut"', 6, "bodies[0].joint.kind: got 'revolut', expected one of fix"),
+        ('"revolute"', '"revolut"', 6, "bodies[0].joint.kind: got 'revolut', expected one of ball"),
         ("axis =", "axes =", 6, "bodies[0].joint.axes: got an unknown key (= y), expected one of"),
         ('"5 cm"', "-1.0", 9, "bodies[0].solids[1].radius: got -1.0, expected finite values > 0"),
         ('"5 cm"', '"5 kg"', 9, "bodies[0].solids[1].radius: got 5 kg, expected a quantity"),

@@ -1,5 +1,6 @@
 """Tension distributions: solutions of `W T = tau` with more tendons than joints."""
 
+import abc
 from typing import ClassVar
 
 import equinox as eqx
@@ -28,8 +29,8 @@ class TensionDistribution(eqx.Module):
 
     may_fail: ClassVar[bool] = False
 
-    def __call__(self, W, tau) -> Float[Array, " k"]:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def __call__(self, W, tau) -> Float[Array, " k"]: ...
 
 
 class MeanTension(TensionDistribution):

@@ -1,5 +1,6 @@
 """The contract between machines and integrators."""
 
+import abc
 from typing import ClassVar
 
 import equinox as eqx
@@ -21,19 +22,19 @@ class Formulation(eqx.Module):
     #: whether rows of the constraints can be switched off (a field `active`)
     switches_rows: ClassVar[bool] = False
 
+    @abc.abstractmethod
     def check(self, system: System) -> None:
         """Raise `ValueError` if the system cannot be treated this way."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def acceleration(
         self, system: System, t, q, v, u
     ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
         """Acceleration, shape (n_v,), and multipliers, shape (m,)."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def linearise(self, system: System, t, q, v, u) -> Linearisation:
         """Equations of motion linearised about a state, for implicit steps."""
-        raise NotImplementedError
 
     def project(
         self, system: System, t, state: State, t_before, before: State

@@ -1,7 +1,8 @@
 """What decides the inputs of a machine."""
 
+import abc
 import inspect
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -50,8 +51,8 @@ class Controller(eqx.Module):
         that is a matter of choice. Fits ask whether the choice explains their residuals."""
         return {}
 
-    def __call__(self, t, state: State, memory):
-        raise NotImplementedError
+    @abc.abstractmethod
+    def __call__(self, t, state: State, memory) -> Any: ...
 
 
 class _Constant(Controller):

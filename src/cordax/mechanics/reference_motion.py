@@ -1,5 +1,6 @@
 """Positions given as functions of time: wanted motions, moving supports, wound lengths."""
 
+import abc
 from typing import Any
 
 import equinox as eqx
@@ -19,9 +20,9 @@ FEW = 1024
 class Reference(eqx.Module):
     """A position as a smooth function of time; its derivatives follow."""
 
+    @abc.abstractmethod
     def position(self, t) -> Float[Array, "..."]:
         """The wanted value at time `t` [s]."""
-        raise NotImplementedError
 
     def switching_times(self) -> Float[Array, " k"] | None:
         """Increasing instants [s] at which the motion or one of its derivatives jumps; empty if

@@ -6,6 +6,7 @@ Accelerations are its solution for (force, wanted second derivative of Phi), vel
 are carried by the constraints.
 """
 
+import abc
 from typing import Any
 
 import equinox as eqx
@@ -28,10 +29,10 @@ class SaddlePoint(eqx.Module):
     """The matrix at one configuration, with what its solutions share. A machine whose structure
     allows an elimination of its own returns a subclass from `System.saddle`."""
 
+    @abc.abstractmethod
     def solve(self, f, b) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
         """x, shape (n_v,), and lam, shape (m,), for `f`, shape (n_v,), or None for zero, and `b`,
         shape (m,). Rows that do not act have lam = 0; NaN where those that do have lost rank."""
-        raise NotImplementedError
 
 
 class SchurComplement(SaddlePoint):

@@ -1,5 +1,6 @@
 """The machine as the rest of cordax sees it."""
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -40,9 +41,9 @@ class System(eqx.Module):
 
     # --- names
     @property
+    @abc.abstractmethod
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the n_q coordinates."""
-        raise NotImplementedError(f"{type(self).__name__} must define coordinate_names")
 
     @property
     def velocity_names(self) -> tuple[str, ...]:
@@ -80,15 +81,15 @@ class System(eqx.Module):
         return self.n_q == self.n_v
 
     # --- equations
+    @abc.abstractmethod
     def mass_matrix(self, q) -> Float[Array, "n n"]:
         """M(q), symmetric positive definite (semidefinite where `mass_is_regular` is False), shape
         (n_v, n_v)."""
-        raise NotImplementedError(f"{type(self).__name__} must define mass_matrix")
 
+    @abc.abstractmethod
     def force(self, t, q, v, u) -> Float[Array, " n"]:
         """All generalised forces but constraint and held forces, velocity terms included, shape
         (n_v,)."""
-        raise NotImplementedError(f"{type(self).__name__} must define force")
 
     def held(self, t, q, v):
         """What a linearly implicit step freezes at its start (dry friction torques), or None."""

@@ -132,10 +132,10 @@ def _run(experiment: Experiment, throw: bool, progress: bool) -> Trajectory:
     """All phases of an experiment, each with its plan."""
     state, time, memory = experiment.start, experiment.t0, None
     status, parts, plan = no_failure(state), [], None
-    for number, (machine_at, end, n_saves) in enumerate(experiment.phases):
-        machine = machine_at(state)
+    phases = zip(experiment.phases, experiment.stored_counts, strict=True)
+    for number, ((machine, end), n_saves) in enumerate(phases):
         if number > 0:
-            machine, state = _phase_start(machine, state)
+            machine, state = _phase_start(machine(state), state)
         with one_call():
             plan = Plan.of(experiment, state, machine=machine, memory=memory)
             if number > 0:

@@ -316,5 +316,5 @@ def _simulate_known(experiment: Experiment) -> Trajectory:
     """One phase that is not differentiated: a loop that ends when its slowest member does, whose
     steps are one loop over the members where they can."""
     plan, state, t0 = _begun(experiment)
-    n_saves = experiment.phases[0][2]
+    n_saves = experiment.stored_counts[0]
     return plan.advance(plan.begin(state, t0), t0, n_saves)[0]

@@ -186,16 +186,19 @@ class Experiment(eqx.Module):
         return self.t0 + self.duration  # pyright: ignore[reportOperatorIssue]
 
     @property
-    def phases(self) -> list[tuple[Callable[[State], Any], float, int]]:
-        """Of each phase: a function from the state at its start to its machine, or to its machine
-        and state; its end [s]; and its number of stored instants after the first."""
+    def phases(self) -> list[tuple[Any, float]]:
+        """The machine, then for each switch a function from the state to the machine, or to the
+        machine and its state; with the ends [s] of these phases."""
         stop = self.end
         inside = [(time, change) for time, change in self.switches if time < stop]
-        ends = [*(time for time, _ in inside), stop]
-        spans = itertools.pairwise([self.t0, *ends])
-        counts = [stored_count(*span, self.time_step, self.save_every) for span in spans]
-        machines = [lambda state: self.system, *(self._change(change) for _, change in inside)]
-        return list(zip(machines, ends, counts, strict=True))
+        machines = [self.system, *(self._change(change) for _, change in inside)]
+        return list(zip(machines, [*(time for time, _ in inside), stop], strict=True))
+
+    @property
+    def stored_counts(self) -> list[int]:
+        """Numbers of stored instants after the first, of each phase."""
+        spans = itertools.pairwise([self.t0, *(end for _, end in self.phases)])
+        return [stored_count(*span, self.time_step, self.save_every) for span in spans]
 
     def _change(self, change: Any) -> Callable[[State], Any]:
         if callable(change):

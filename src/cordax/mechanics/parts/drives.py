@@ -2,6 +2,7 @@
 
 All for n cables at once; `y`, shape (n, e), are the coordinates a drive owns."""
 
+import abc
 from typing import ClassVar
 
 import equinox as eqx
@@ -20,12 +21,12 @@ class Drive(eqx.Module):
     inputs: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def n_cables(self) -> int:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def n_cables(self) -> int: ...
 
+    @abc.abstractmethod
     def length(self, t, y) -> Float[Array, " n"]:
         """Of each unstretched cable, from the exit's zero to the platform [m]."""
-        raise NotImplementedError
 
     def inertia(self) -> Float[Array, "n e"]:
         """Of the coordinates, such as rotors [kg m^2]."""

@@ -5,6 +5,7 @@ pulley that swivels against its inertia, or the position of a carriage. Models 1
 Piva, Richiedei and Trevisani (2024), section 4, with eq. (22) corrected (2 r/x inside the root) in
 an equal form without a singularity at psi = pi."""
 
+import abc
 from typing import ClassVar
 
 import equinox as eqx
@@ -33,13 +34,13 @@ class Exit(eqx.Module):
     def n_cables(self) -> int:
         return self.points.position(0.0).shape[0]
 
+    @abc.abstractmethod
     def length(self, t, b, y) -> Float[Array, " n"]:
         """Cable between the drum side of the exit and the points `b` (n, 3) [m]."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def reach(self, t, b, y) -> Float[Array, " n"]:
         """Positive where `length` means anything [m^2]."""
-        raise NotImplementedError
 
     def inertia(self) -> Float[Array, "n e"]:
         """Of the coordinates."""

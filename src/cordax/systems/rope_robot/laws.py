@@ -1,5 +1,7 @@
 """What a rope resists with: energies per length, from which forces and stiffnesses follow."""
 
+import abc
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,13 +15,13 @@ class RopeLaw(eqx.Module):
     """Energies per unstretched length [J/m] as functions of strain and curvature; a subclass gives
     both, for arrays of any shape, and everything else follows by differentiation."""
 
+    @abc.abstractmethod
     def axial_energy(self, EA, strain):
         """[J/m] of a strain [-]; `EA` [N] at small strain."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def bending_energy(self, EI, curvature):
         """[J/m] of a curvature [1/m]; `EI` [N m^2] at small curvature."""
-        raise NotImplementedError
 
     def tension(self, EA, strain):
         """[N]"""
