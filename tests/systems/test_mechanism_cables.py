@@ -336,6 +336,49 @@ def test_a_cable_that_would_lose_a_turn_ends_the_run(speed):
     assert np.ptp(np.asarray(run.q)[:, 0]) > 0.5
 
 
+@pytest.mark.parametrize("inner", [False, True])
+def test_cables_wind_over_several_turns(inner):
+    """A mass circles a post, as an end of its cable in both directions, or between its ends. The
+    energy stays, and the length is that of the arc and the tangent."""
+    radius = 0.02
+    x = parts.Body("x", parts.Prismatic("x"), start=[0.6])
+    bob = parts.Body("bob", parts.Prismatic("y"), "x", solids=parts.point_mass(1.0))
+    way = [parts.Pulley("world", (0, 0, 0), radius, winds=True), parts.Eyelet("bob")]
+    way = [parts.Eyelet("world", (-0.3, -radius, 0)), *way] if inner else way
+    cables = parts.CableSet([way], ElasticCables([1e3]), [0.89 if inner else 0.59])
+    machine = parts.Mechanism([x, bob], elements=[cables], gravity=(0, 0, 0))
+    start = machine.default_state()
+    assert machine.coordinate_names == ("x", "bob", "winding_1")
+    for speed in (3.0,) if inner else (3.0, -3.0):
+        begin = cordax.State(start.q, np.array([0.0, speed]))
+        run = cordax.simulate(machine, begin, duration=2.6, dt=1e-3)
+        turns = np.asarray(run["winding_1"]) / (2.0 * np.pi)
+        assert turns[-1] > 2.5 if speed > 0 else turns[-1] < -1.4
+        assert np.max(np.abs(np.diff(turns))) < 0.1
+        energy = np.asarray(run.energy()["total"])
+        np.testing.assert_allclose(energy, energy[0], rtol=2e-5)
+        straight = np.sqrt(np.sum(np.asarray(run.q)[:, :2] ** 2, axis=1) - radius**2)
+        length = straight + radius * np.asarray(run["winding_1"]) + (0.3 if inner else 0.0)
+        stretch = length - float(cables.rest.value[0])
+        np.testing.assert_allclose(np.asarray(run["cable_stretch"])[:, 0], stretch, atol=1e-12)
+
+
+def test_a_rigid_cable_winds():
+    """At constant speed, and its state keeps the contracts of a machine."""
+    x = parts.Body("x", parts.Prismatic("x"), start=[0.6])
+    bob = parts.Body("bob", parts.Prismatic("y"), "x", solids=parts.point_mass(1.0))
+    way = [parts.Eyelet("bob"), parts.Pulley("world", (0, 0, 0), 0.05, winds=True, turns=1)]
+    rest = np.sqrt(0.6**2 - 0.05**2) + 0.05 * 2.0 * np.pi
+    machine = parts.Mechanism([x, bob], loops=[parts.RigidCable(way, rest)], gravity=(0, 0, 0))
+    start = machine.assembled()
+    cordax.check_machine(machine, start)
+    start = cordax.consistent(machine, cordax.State(start.q, np.array([0.0, -3.0])))
+    run = cordax.simulate(machine, start, duration=1.3, dt=1e-3)
+    speed = np.linalg.norm(np.asarray(run.v), axis=1)
+    np.testing.assert_allclose(speed, speed[0], rtol=1e-7)
+    assert abs(float(run["winding_1"][-1] - run["winding_1"][0])) > 2.0 * np.pi
+
+
 def test_cables_are_drawn_where_they_run():
     scene = jax.jit(lambda q: hoist(0.3, 0).geometry(0.0, q))(np.array([-0.1, 0.0]))
     (line,) = np.asarray(scene.lines["cable"])

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._base.checks import require_positive, require_shape, require_unit, require_values
+from ..._base.fields import flag_field
 from ..._base.precision import float_field
 from ...math.safe import safe_norm, safe_sqrt, safe_unit
 from ...mechanics.parts.exits import over_pulley, tangent_square
@@ -54,7 +55,11 @@ class Pulley(Guide):
     cable: the run warns of `cable_off_pulley`, and ends at an eighth of a turn. At an end of a
     cable it is a drum: its arc is zero where the cable, followed from its first to its last end,
     runs in the direction `zero` (3,), perpendicular to the axis, and lies within half a turn of it.
-    A run ends before an arc passes these limits, where the length would jump by a turn."""
+    A run ends before an arc passes these limits, where the length would jump by a turn.
+
+    With `winds` there are no such limits: the arc [rad] is a coordinate of the mechanism
+    (`winding_1`, ...), which follows the motion over any number of turns. It starts with `turns`
+    whole windings. A step may change it by less than half a turn."""
 
     body: str = eqx.field(static=True)
     at: Float[Array, " 3"] = float_field()
@@ -63,6 +68,9 @@ class Pulley(Guide):
     zero: Float[Array, " 3"] = float_field(default=(1.0, 0.0, 0.0))
     clockwise: bool = eqx.field(static=True, default=False)
     turns: int = eqx.field(static=True, default=0)
+    winds: bool = flag_field(default=False)
+    #: an arc [rad] less than half a turn away, set during a run
+    near: Float[Array, ""] | None = float_field(default=None)
 
     def __check_init__(self):
         require_shape("at", self.at, (3,))

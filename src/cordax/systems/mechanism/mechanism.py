@@ -21,7 +21,7 @@ from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
 from ...mechanics.state import State
 from ...mechanics.system import System
-from . import drawing, drums, dynamics, kinematics, validity
+from . import drawing, drums, dynamics, kinematics, validity, winding
 from . import loops as loop_terms
 from .assembly import Mobility, assemble, mobility
 from .body import Body
@@ -32,6 +32,7 @@ from .joints import Fixed
 from .loops import Loop
 from .tension_cables import TensionCables
 from .tree import Tree, tree_of
+from .winding import follows_winding
 from .wound import CableTerms, WoundCables
 
 
@@ -125,7 +126,16 @@ class Mechanism(System):
     @property
     def coordinate_names(self):
         integrals = tuple(f"{name}_integral" for name in self.state_names)
-        return self.tree.coordinate_names + integrals
+        return self.tree.coordinate_names + integrals + self._winding_names
+
+    @property
+    def n_windings(self) -> int:
+        """Number of arcs that are coordinates (`Pulley.winds`)."""
+        return winding.count(self.loops, self.elements)
+
+    @property
+    def _winding_names(self) -> tuple[str, ...]:
+        return tuple(f"winding_{i + 1}" for i in range(self.n_windings))
 
     @property
     def velocity_names(self):
@@ -133,7 +143,7 @@ class Mechanism(System):
 
     @property
     def units(self):
-        return dict(self.tree.units) | {"wrap": "rad"}
+        return dict(self.tree.units) | dict.fromkeys(("wrap", *self._winding_names), "rad")
 
     @property
     def input_names(self):
@@ -181,17 +191,46 @@ class Mechanism(System):
 
     # --- coordinates with quaternions
     def retract(self, q, dq):
-        return self._by_joint("retract", q, dq)
+        machine, q = self.wound(q)
+        return machine._with_arcs(machine._by_joint("retract", q, dq))
 
     def difference(self, q, other):
         """The tangent vector (n_v,) that `retract` needs to bring `q` to `other`."""
-        return self._by_joint("difference", q, other)
+        machine, q = self.wound(q)
+        return machine._by_joint("difference", q, self.wound(other)[1])
 
     def rate(self, q, v):
-        return v if self.n_q == self.n_v else self._by_joint("rate", q, v)
+        machine, q = self.wound(q)
+        rate = v if machine.n_q == self.n_v else machine._by_joint("rate", q, v)
+        return jax.jvp(machine._with_arcs, (q,), (rate,))[1] if self.n_windings else rate
 
     def normalise(self, q):
-        return q if self.n_q == self.n_v else self._by_joint("normalise", q)
+        machine, q = self.wound(q)
+        return machine._with_arcs(
+            q if machine.n_q == self.n_v else machine._by_joint("normalise", q)
+        )
+
+    def wound(self, q) -> "tuple[Mechanism, Float[Array, ' n']]":
+        """The mechanism with its cables wound as in the coordinates `q` (n_q,), and the other
+        coordinates; itself and `q` where no arcs are coordinates."""
+        n = self.n_windings
+        if n == 0:
+            return self, q
+        c = self._constants()
+        loops, elements = winding.wind(self.loops, self.elements, q[-n:])
+        stacked = loop_terms.stacked(loops, loop_terms.grouped(loops, self.tree))
+        parts = loops, elements, c._replace(loops=stacked)
+        where = lambda m: (m.loops, m.elements, m.constants)
+        machine = eqx.tree_at(where, self, parts, is_leaf=lambda x: x is None)
+        return machine, q[:-n]
+
+    def _with_arcs(self, q):
+        """Coordinates `q` without arcs, and the arcs at these poses."""
+        if not winding.has_arcs(self.loops, self.elements):
+            return q
+        poses = kinematics.poses(self.tree, self._constants().placements, q[: self.tree.n_q])
+        arcs = winding.arcs(self.tree, self.loops, self.elements, poses)
+        return jnp.concatenate([q, arcs])
 
     def _by_joint(self, method: str, q, *others):
         """A method of all joints, plain coordinates at once."""
@@ -223,6 +262,7 @@ class Mechanism(System):
             yield start, len(self.bodies), _PLAIN
 
     # --- equations
+    @follows_winding
     def motions(self, q, v) -> kinematics.Motions:
         """Poses, velocities and velocity-product accelerations of all bodies."""
         q, v, _ = self._cut(q, v)
@@ -234,6 +274,7 @@ class Mechanism(System):
             return q, v, None
         return once(_cut, self.tree, q, v)
 
+    @follows_winding
     def mass_matrix(self, q):
         at = self.instant(jnp.zeros((), q.dtype), q, jnp.zeros(self.n_v, q.dtype))
         return self._with_states(self._joint_masses(at))
@@ -254,6 +295,7 @@ class Mechanism(System):
         below = jnp.concatenate([jnp.zeros((k, n), M.dtype), jnp.eye(k, dtype=M.dtype)], axis=1)
         return jnp.concatenate([jnp.pad(M, ((0, 0), (0, k))), below])
 
+    @follows_winding
     def force(self, t, q, v, u):
         at = self.motions(q, v)
         inertia = dynamics.world_inertia(at.poses, self._constants().masses)
@@ -264,6 +306,7 @@ class Mechanism(System):
         f = joint - dynamics.bias(self.tree, at.motions, inertia, self.gravity, wrenches)
         return jnp.concatenate([f, *rates]) if rates else f
 
+    @follows_winding
     def acceleration(self, t, q, v, u):
         """Without constraints. States of elements are not part of the linear system."""
         if not any(e.has_inertia or e.state_names for e in self.elements):
@@ -303,17 +346,20 @@ class Mechanism(System):
                 yield element, at, inputs
             first_input, first_state = first_input + n_inputs, first_state + n_states
 
+    @follows_winding
     def bias(self, q, v) -> Float[Array, " n_v"]:
         """Coriolis, gyroscopic and gravity terms: `M a + bias = joint forces`."""
         at = self.motions(q, v)
         inertia = dynamics.world_inertia(at.poses, self._constants().masses)
         return dynamics.bias(self.tree, at, inertia, self.gravity)
 
+    @follows_winding
     def constraint(self, t, q):
         c, q = self._constants(), q[: self.tree.n_q]
         poses = kinematics.poses(self.tree, c.placements, q)
         return loop_terms.residuals(self._groups, c.loops, t, q, poses.R, poses.p)
 
+    @follows_winding
     def constraint_terms(self, t, q, v) -> ConstraintTerms:
         return self._loop_terms(t, q, v)
 
@@ -327,6 +373,7 @@ class Mechanism(System):
         wider = jnp.pad(terms.jacobian, ((0, 0), (0, len(self.state_names))))
         return terms._replace(jacobian=wider)
 
+    @follows_winding
     def equations(self, t, q, v, u):
         at = self.instant(t, q, v)
         inertia = once(dynamics.world_inertia, at.motions.poses, self._constants().masses)
@@ -338,12 +385,14 @@ class Mechanism(System):
             )
         )
 
+    @follows_winding
     def constrained_acceleration(self, t, q, v, u, stabilisation):
         M, f, terms = self.equations(t, q, v, u)
         alpha, beta, active = stabilisation
         wanted = -terms.bias - 2.0 * alpha * terms.rate - beta**2 * terms.phi
         return self._saddle(M, terms.jacobian, active).solve(f, wanted)
 
+    @follows_winding
     def saddle(self, t, q, active=None, *, jacobian=None):
         if self.mass_is_regular:
             return super().saddle(t, q, active, jacobian=jacobian)
@@ -399,6 +448,7 @@ class Mechanism(System):
         return eqx.tree_at(bare, self, ((), jnp.zeros_like(self.gravity)))
 
     # --- what controllers ask for
+    @follows_winding
     def input_matrix(self, t, q, v) -> Float[Array, "n_v n_u"]:
         """Joint forces per unit of each input."""
         at = self.instant(t, q, v)
@@ -411,6 +461,7 @@ class Mechanism(System):
 
         return jax.jacfwd(pushed)(jnp.zeros(self.n_u, q.dtype))
 
+    @follows_winding
     def point_terms(self, q, v, body: str, point):
         """Jacobian (3, n_v) of a point (3,) of a body, and its acceleration (3,) at zero joint
         accelerations [m/s^2]."""
@@ -426,6 +477,7 @@ class Mechanism(System):
             for name in law.cables
         )
 
+    @follows_winding
     def cable_terms(self, t, q, v) -> CableTerms:
         """Strain, stiffness and force columns of elastic cables, wound on involute joints or over
         guides."""
@@ -446,7 +498,7 @@ class Mechanism(System):
         """Lengths [m] of the paths of elastic and tension-driven cables by the name of their set,
         at coordinates `q` (n_q,), the machine's by default: what their `rest` is measured
         against."""
-        q = self.default_state().q if q is None else q
+        self, q = self.wound(self.default_state().q if q is None else q)
         at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
         return {e.name: e.lengths(at) for e in self.elements if isinstance(e, _ROUTED)}
 
@@ -459,9 +511,11 @@ class Mechanism(System):
         held = bool(self.loops) or any(e.has_inertia for e in self.elements)
         return self.tree, c.masses, held, found
 
+    @follows_winding
     def valid(self, t, q, v):
         return validity.valid(*self._validity(q))
 
+    @follows_winding
     def expected(self, t, q, v):
         return validity.expected(*self._validity(q))
 
@@ -473,7 +527,8 @@ class Mechanism(System):
             for b in self.bodies
         ]
         states = [jnp.zeros(len(self.state_names))] if self.state_names else []
-        return State(jnp.concatenate([*q, *states]), jnp.concatenate([*v, *states]))
+        q = self._with_arcs(jnp.concatenate([*q, *states]))
+        return State(q, jnp.concatenate([*v, *states]))
 
     def assembled(self, q=None, kept=()) -> State:
         """At rest, loops closed near coordinates `q` (n_q,), the machine's by default; `kept`:
@@ -491,10 +546,12 @@ class Mechanism(System):
         q, v, states = self._cut(q, v)
         return Instant(self.tree, t, q, v, states, at, joints, self.gravity)
 
+    @follows_winding
     def instant(self, t, q, v) -> Instant:
         """What elements see."""
         return self._instant(t, q, v, self.motions(q, v))
 
+    @follows_winding
     def position(self, q, body: str, point=(0.0, 0.0, 0.0)) -> Float[Array, " 3"]:
         """World position [m] of a point (3,) of a body."""
         poses = self.motions(q, jnp.zeros(self.n_v, q.dtype)).poses
@@ -503,6 +560,7 @@ class Mechanism(System):
             return jnp.asarray(point, q.dtype)
         return poses.p[i] + jnp.sum(poses.R[i] * jnp.asarray(point, q.dtype), axis=1)
 
+    @follows_winding
     def potential_energy(self, t, q):
         c = self._constants()
         at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
@@ -510,6 +568,7 @@ class Mechanism(System):
         energy = -jnp.sum(c.masses.mass[:, None] * centres * self.gravity)
         return energy + sum((e.energy(at) for e in self.elements), jnp.zeros((), q.dtype))
 
+    @follows_winding
     def outputs(self, t, q, v, u, multipliers):
         at, out = self.instant(t, q, v), {}
         for element, here, inputs in self._each(at, u):
@@ -532,6 +591,7 @@ class Mechanism(System):
             found |= element.warnings(outputs)
         return found
 
+    @follows_winding
     def alarms(self, t, q, v, u, multipliers):
         """Without the other outputs."""
         pulled = multipliers[self.one_sided] if self.one_sided.any() else None
@@ -540,6 +600,7 @@ class Mechanism(System):
             found |= element.alarms(self.instant(t, q, v))
         return found
 
+    @follows_winding
     def geometry(self, t, q):
         """Bars from body to body and to the points of loops and cables; cables from where they
         leave; pulleys and drums."""

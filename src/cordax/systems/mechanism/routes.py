@@ -88,6 +88,24 @@ class Route(eqx.Module):
         x = p + jnp.sum(R * jnp.stack([g.at for g in self.guides])[:, None], axis=2)
         return passages(self.guides, R, p, x)
 
+    @property
+    def _pulleys(self) -> list[int]:
+        return [i for i, guide in enumerate(self.guides) if isinstance(guide, Pulley)]
+
+    @property
+    def wound(self) -> np.ndarray:
+        """Indices (w,) of the pulleys whose arcs are coordinates and not set (`Pulley.near`)."""
+        open_ = lambda guide: isinstance(guide, Pulley) and guide.winds and guide.near is None
+        return np.array([i for i, guide in enumerate(self.guides) if open_(guide)], int)
+
+    def winding(self, R, p) -> Float[Array, " w"]:
+        """Arcs [rad] on all pulleys that have `winds`."""
+        winds = [j for j, i in enumerate(self._pulleys) if self.guides[i].winds]  # pyright: ignore
+        if not winds:
+            return jnp.zeros(0, p.dtype)
+        _, _, way = self._ways(R, p)
+        return self._arcs(R, way.along, np.array(self._pulleys))[1][np.array(winds)]
+
     def at(self, R, p) -> RouteState:
         """Lengths and angles with the guides' bodies at poses (g, 3, 3), (g, 3)."""
         x, _, way = self._ways(R, p)
@@ -119,7 +137,7 @@ class Route(eqx.Module):
                 angles = jnp.where(np.array(eyelets) == i, s.turn, angles)
             wrap.append(angles)
             order += eyelets
-        where = [i for i, g in enumerate(self.guides) if isinstance(g, Pulley)]
+        where = self._pulleys
         if where:
             more, arcs = self._arcs(R, t, np.array(where))
             parts = parts + more
@@ -134,8 +152,8 @@ class Route(eqx.Module):
         return RouteState(parts, straight, angles)
 
     def _arcs(self, R, t, where):
-        """What arcs on pulleys, the guides `where` (w,), add to the parts (k,) [m], and the angles
-        (w,) of those between two segments."""
+        """What arcs on pulleys, the guides `where` (w,), add to the parts (k,) [m], and the arcs
+        (w,) [rad]."""
         pulleys = [self.guides[i] for i in where]
         last, sign = len(self.guides) - 1, self._signs()[where]
         radius = sign * jnp.stack([g.radius for g in pulleys])
@@ -150,19 +168,28 @@ class Route(eqx.Module):
         angle = jnp.arctan2(jnp.sum(both * b, axis=2), jnp.sum(both * a, axis=2))
         into, out = has_in * angle[0], has_out * angle[1]
         arc = sign * (out - into)
-        # whole turns do not change along a motion that is continuous, and have no derivative
-        turns = np.array([g.turns for g in pulleys])
-        whole = turns - jnp.floor(lax.stop_gradient(arc) / (2.0 * jnp.pi) + _BEHIND)
-        whole = has_in * has_out * 2.0 * jnp.pi * whole
+        # whole turns are constant between two branch cuts of arctan2, and have no derivative
+        inner, winds = has_in * has_out, np.array([g.winds for g in pulleys])  # pyright: ignore
+        turns = np.array([g.turns for g in pulleys])  # pyright: ignore
+        skipped = jnp.floor(lax.stop_gradient(arc) / (2.0 * jnp.pi) + _BEHIND)
+        whole = np.where(winds, turns, inner * turns) - inner * skipped
+        if any(g.near is not None for g in pulleys):  # pyright: ignore
+            none = jnp.zeros((), t.dtype)
+            near = [none if g.near is None else g.near for g in pulleys]  # pyright: ignore
+            turned = lax.stop_gradient(jnp.stack(near) - arc) / (2.0 * jnp.pi)
+            whole = jnp.where(winds, jnp.floor(turned + 0.5), whole)
+        whole = 2.0 * jnp.pi * whole
         before, after = np.zeros((last, len(where))), np.zeros((last, len(where)))
         for j, i in enumerate(where):
             if i > 0:
                 before[i - 1, j] = 1.0
             if i < last:
                 after[i, j] = 1.0
-        ahead = radius * (out + sign * whole)
+        # whole turns belong to the segment after a pulley, at the last end to that before it
+        ahead = radius * (out + sign * has_out * whole)
+        behind = radius * (into - sign * (1.0 - has_out) * whole)
         more = matvec(jnp.asarray(after, t.dtype), ahead)
-        return more - matvec(jnp.asarray(before, t.dtype), radius * into), arc + whole
+        return more - matvec(jnp.asarray(before, t.dtype), behind), arc + whole
 
     def line(self, R, p) -> Float[Array, "m 3"]:
         """The cable as drawn [m]: its ends and the arcs on inner pulleys, whole turns left out; on
@@ -189,10 +216,10 @@ class Route(eqx.Module):
         return jnp.concatenate(points)
 
     def arcs(self, R, p) -> Float[Array, " w"]:
-        """Angles [rad] on inner pulleys without whole windings, negative where the cable would have
-        left its pulley."""
+        """Angles [rad] on inner pulleys, those with fixed whole windings excepted; negative where
+        the cable would have left its pulley."""
         inner = enumerate(self.guides[1:-1])
-        where = [i for i, g in inner if isinstance(g, Pulley) and g.turns == 0]
+        where = [i for i, g in inner if isinstance(g, Pulley) and (g.winds or g.turns == 0)]
         return self.at(R, p).wrap[np.array(where)] if where else jnp.zeros(0, p.dtype)
 
     def turn_margin(self, R, p) -> Float[Array, " w"]:
@@ -201,7 +228,7 @@ class Route(eqx.Module):
         _, _, way = self._ways(R, p)
         wrap, last, margins = self.at(R, p).wrap, len(self.guides) - 1, []
         for i, guide in enumerate(self.guides):
-            if not isinstance(guide, Pulley):
+            if not isinstance(guide, Pulley) or guide.winds:
                 continue
             if 0 < i < last:
                 beyond = wrap[i - 1] - 2.0 * jnp.pi * (guide.turns - _BEHIND)

@@ -47,7 +47,7 @@ class Reach(NamedTuple):
         if not len(lost) and not len(gone):
             names = self.bodies[np.argwhere(~(np.asarray(self.margins) > NEAR_TURN))[0][0]]
             limit = "whose whole turns can be told apart: it is half a turn from Pulley.zero at an "
-            limit += "end, or three quarters of a turn round an inner pulley (see Pulley.turns)"
+            limit += "end, or three quarters of a turn round an inner pulley (see Pulley.winds)"
             return f"for the cable {names[0]}-{names[-1]} {limit}"
         if not len(lost):
             names = self.bodies[gone[0][0]]
