@@ -110,3 +110,55 @@ TENDONS = """
   </actuator>
 </mujoco>
 """
+
+#: every limit and coupling, damped so that it comes to rest under gravity
+CONSTRAINTS = """
+<mujoco>
+  <compiler angle="radian"/>
+  <worldbody>
+    <site name="top" pos="0 2 1"/>
+    <body name="stop" pos="0 0 0">
+      <joint name="stop" axis="0 1 0" range="-0.5 0.3" damping="0.5"/>
+      <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+    </body>
+    <body name="cone" pos="0 1 0">
+      <joint name="cone" type="ball" range="0 0.4" damping="0.5"/>
+      <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+    </body>
+    <body name="hung" pos="0 2 0">
+      <joint name="hung" type="slide" axis="0 0 1" damping="20"/>
+      <inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+      <site name="hook" pos="0.1 0 0"/>
+    </body>
+    <body name="follower" pos="0 3 0">
+      <joint name="follower" axis="0 1 0" damping="0.5"/>
+      <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+    </body>
+    <body name="pinned" pos="0 4 0">
+      <joint name="pinned1" axis="0 1 0" damping="0.5"/>
+      <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+      <body name="link" pos="0.3 0 -0.3">
+        <joint name="pinned2" axis="0 1 0" damping="0.5"/>
+        <inertial pos="0.2 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+      </body>
+    </body>
+    <body name="glued" pos="0.1 0 0.2">
+      <freejoint/>
+      <inertial pos="0.05 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+    </body>
+  </worldbody>
+  <tendon>
+    <spatial name="string" limited="true" range="0 1.1">
+      <site site="top"/><site site="hook"/>
+    </spatial>
+    <fixed name="one"><joint joint="pinned1" coef="1"/></fixed>
+    <fixed name="two"><joint joint="pinned2" coef="1"/></fixed>
+  </tendon>
+  <equality>
+    <joint joint1="follower" joint2="stop" polycoef="0.1 0.5 0.3 0 0"/>
+    <connect body1="link" anchor="0.4 0 0"/>
+    <weld body1="glued"/>
+    <tendon tendon1="one" tendon2="two" polycoef="0 -0.5 0 0 0" active="false"/>
+  </equality>
+</mujoco>
+"""

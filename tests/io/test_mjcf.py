@@ -2,14 +2,16 @@
 
 import sys
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
 
+import cordax
 from cordax.io import read_mjcf
-from helpers.mjcf_models import JOINTS, TENDONS
+from helpers.mjcf_models import CONSTRAINTS, JOINTS, TENDONS
 
 COMPARED = (
     "qfrc_passive",
@@ -167,3 +169,51 @@ def test_urdf_is_read():
     machine = read_mjcf(text).system
     assert machine.coordinate_names == ("turn",)
     np.testing.assert_allclose(machine.mass_matrix(jnp.zeros(1)), [[0.1]], atol=1e-12)
+
+
+def test_derivatives_at_the_initial_configuration_are_those_of_central_differences():
+    """Of accelerations and tendon lengths, in both modes, by coordinates and parameters."""
+    machine = read_mjcf(TENDONS, constraints=False).system
+    drive, start = machine.elements[0], machine.default_state()
+    random = np.random.default_rng(5)
+    weights = random.normal(size=machine.n_v), random.normal(size=drive.tendons.n)
+    parts = lambda m: (
+        m.elements[0].tendons.sites.position,
+        m.elements[0].tendons.radius,
+        m.elements[0].laws.stiffness,
+        m.elements[0].laws.rest,
+    )
+    zero = (jnp.zeros(machine.n_q), *(jnp.zeros_like(x) for x in parts(machine)))
+
+    @jax.jit
+    def measure(shift):
+        changed = [x + y for x, y in zip(parts(machine), shift[1:], strict=True)]
+        moved = eqx.tree_at(parts, machine, changed)
+        t, q, u = jnp.zeros(()), start.q + shift[0], jnp.full(machine.n_u, 0.3)
+        lengths = moved.elements[0].tendons.at(moved.instant(t, q, start.v)).length
+        return weights[0] @ moved.acceleration(t, q, start.v, u) + weights[1] @ lengths
+
+    gradient = jax.jit(jax.grad(measure))(zero)
+    for i, part in enumerate(zero):
+        along = [jnp.zeros_like(x) for x in zero]
+        along[i] = jnp.asarray(random.normal(size=part.shape))
+        reverse = float(jnp.sum(gradient[i] * along[i]))
+        forward = float(jax.jvp(measure, (zero,), (tuple(along),))[1])
+        step = 1e-6
+        there, back = (measure(tuple(s * x for x in along)) for s in (step, -step))
+        central = float(there - back) / (2.0 * step)
+        assert reverse == pytest.approx(forward, rel=1e-9)
+        assert reverse == pytest.approx(central, rel=1e-6, abs=1e-6)
+
+
+def test_limits_and_couplings_hold_what_mujoco_holds():
+    """At rest under gravity; without constraints some bodies fall much further."""
+    experiment = read_mjcf(CONSTRAINTS).replace(duration=2.0, dt=1e-3, save_every=2000)
+    model = mujoco.MjModel.from_xml_string(CONSTRAINTS)
+    data = mujoco.MjData(model)
+    for _ in range(1000):
+        mujoco.mj_step(model, data)
+    run = cordax.simulate(experiment)
+    free = cordax.simulate(read_mjcf(CONSTRAINTS, constraints=False).replace(duration=2.0, dt=1e-3))
+    np.testing.assert_allclose(run.q[-1], data.qpos, atol=1e-2)
+    assert np.abs(np.asarray(free.q[-1]) - data.qpos).max() > 0.5

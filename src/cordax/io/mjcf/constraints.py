@@ -108,22 +108,29 @@ def _couplings(m, body: Skeleton, report: Report, parts: dict, rows: dict) -> No
 def _fasteners(m, body: Skeleton, index: list[int], kinds: dict) -> Fasteners:
     by_site = int(mujoco_module().mjtObj.mjOBJ_SITE)
     first, second, weights, twists, scales = [], [], [], [], []
+    initial = _Initial(m)
     for i in index:
         data, weld = m.eq_data[i], kinds[int(m.eq_type[i])] == "weld"
         one, two = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
         if m.eq_objtype[i] == by_site:
             a, b = (_site(m, body, s) for s in (one, two))
-            bodies = m.site_bodyid[one], m.site_bodyid[two]
+            one, two = int(m.site_bodyid[one]), int(m.site_bodyid[two])
         else:
-            bodies = one, two
             ends = (data[3:6], data[:3]) if weld else (data[:3], data[3:6])
             turned = rotation(data[6:10]) if weld else np.eye(3)
             a = body.carriers[one].frame(ends[0], turned)
             b = body.carriers[two].frame(ends[1], np.eye(3))
+        if weld:
+            # the same weld at the centre of mass of the lighter body, where springs do not turn it
+            light = one if m.body_invweight0[one, 0] >= m.body_invweight0[two, 0] else two
+            frame = a if light == one else b
+            shift = frame.R.T @ (body.carriers[light].point(m.body_ipos[light]) - frame.p)
+            a, b = a.frame(shift, np.eye(3)), b.frame(shift, np.eye(3))
         first.append(a)
         second.append(b)
-        weights.append(sum(m.body_invweight0[k, 0] for k in bodies))
-        twists.append(sum(m.body_invweight0[k, 1] for k in bodies))
+        linear, angular = initial.inverse_masses(one, two, a, body.carriers[one])
+        weights.append(linear)
+        twists.append(angular)
         scales.append(data[10] if weld else 0.0)
     settings = m.eq_solref[index], m.eq_solimp[index]
     return Fasteners(
@@ -132,6 +139,30 @@ def _fasteners(m, body: Skeleton, index: list[int], kinds: dict) -> Fasteners:
         _springs(m, weights, *settings),
         _springs(m, twists, *settings, scale=np.array(scales)),
     )
+
+
+class _Initial:
+    """The model in its initial configuration."""
+
+    def __init__(self, m):
+        self.mujoco, self.m = mujoco_module(), m
+        self.data = self.mujoco.MjData(m)
+        self.mujoco.mj_forward(m, self.data)
+
+    def inverse_masses(self, one: int, two: int, frame: Carrier, carrier: Carrier):
+        """Largest inverse mass and inertia of the relative motion of two bodies at the origin of a
+        frame of the first."""
+        local = carrier.R.T @ (frame.p - carrier.p)
+        R = self.data.xmat[one].reshape(3, 3)
+        point = self.data.xpos[one] + R @ local
+        rows = np.zeros((2, 6, self.m.nv))
+        for k, body in enumerate((one, two)):
+            self.mujoco.mj_jac(self.m, self.data, rows[k, :3], rows[k, 3:], point, body)
+        J = rows[0] - rows[1]
+        solved = np.zeros_like(J)
+        self.mujoco.mj_solveM(self.m, self.data, solved, J)
+        A = J @ solved.T
+        return (float(np.linalg.eigvalsh(x).max()) for x in (A[:3, :3], A[3:, 3:]))
 
 
 def _site(m, body: Skeleton, s: int) -> Carrier:

@@ -20,6 +20,8 @@ from .kinematics import cross
 _ITERATIONS = 20
 _FIRST = 1.0 - 1e-7
 _TOLERANCE = 1e-14
+#: wrap angles [rad] that are zero but for round-off
+_GRAZING = 1e-12
 
 
 class Segments(NamedTuple):
@@ -96,7 +98,7 @@ def outside(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Se
     ratio = lambda l: radius / jnp.where(l > 0, l, 1.0)
     angle = turn - safe_arccos(ratio(plane.l0)) - safe_arccos(ratio(plane.l1))
     least = radius * (1.0 - ROUND_OFF)
-    touches = (plane.l0 >= least) & (plane.l1 >= least) & (radius > 0) & (angle > 0)
+    possible = (plane.l0 >= least) & (plane.l1 >= least) & (radius > 0)
     flat = involute(plane.l0, radius) + involute(plane.l1, radius) + radius * turn
 
     def slope(l, out, across, sign):
@@ -106,7 +108,12 @@ def outside(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Se
 
     first = slope(plane.l0, plane.out0, plane.across0, -sign)
     second = slope(plane.l1, plane.out1, plane.across1, sign)
-    return _chosen(touches, _raised(plane, flat, first, second), _straight(x0, x1))
+    around, straight = _raised(plane, flat, first, second), _straight(x0, x1)
+    # models may graze a surface in their initial configuration, where the curvature of the length
+    # jumps: both paths are the same there, and their mean has the mean of both derivatives
+    grazes = possible & (jnp.abs(angle) < _GRAZING)
+    mean = Segments(*(0.5 * (x + y) for x, y in zip(around, straight, strict=True)))
+    return _chosen(grazes, mean, _chosen(possible & (angle > 0), around, straight))
 
 
 def _whole_turns(plane: _Planes, side, sided: np.ndarray):
