@@ -17,7 +17,7 @@ from ..mechanics import State
 from ..mechanics.contacts import Contacts
 from ..mechanics.linearisation import SaddleSolver
 from ..mechanics.parts.contact_law import ContactLaw
-from .base import Integrator, Step
+from .base import Integrator, Report, Step, Traits
 from .rk4 import RK4
 
 #: the line search ends where the slope is this share of the slope at its start,
@@ -168,10 +168,13 @@ class ConvexContact(Integrator):
     `softness`: impulses of one-sided constraints, in units of what stops them at once, that leave
     as much of their rate as they take; `tolerance`: on momenta, relative."""
 
-    order = 1
-    explicit = False
-    solves_constraints = "needed"
-    lets_go = True
+    traits = Traits(
+        order=1,
+        explicit=False,
+        solves_constraints="needed",
+        allows_open_constraints=True,
+        counts=("newton_iterations",),
+    )
     passes: int = count_field(default=2)
     max_iterations: int = count_field(default=100)
     tolerance: float = setting_field(default=1e-10)
@@ -182,22 +185,14 @@ class ConvexContact(Integrator):
         # what touches hardly changes its velocity: begin with that of the start, on the constraints
         error = problem.values - matvec(problem.rows, state.v)
         x, y = _saddle(problem.A, problem.rows)(jnp.zeros_like(state.v), error)
-        x, ok, iterations = state.v + x, jnp.array(True), carry
+        x, ok, iterations = state.v + x, jnp.array(True), jnp.int32(0)
         for i in range(self.passes):
             problem = problem.with_limits_at(x) if i else problem
             x, y, solved, more = self._minimise(problem, x, y)
             ok, iterations = ok & solved, iterations + more
         code = code_unless(ok, Result.NEWTON_NOT_CONVERGED)
-        return Step(_drift(dynamics, t, dt, State(state.q, x)), iterations, code)
-
-    def init(self, dynamics, t, dt, state, u):
-        return jnp.int32(0)
-
-    def statistics(self, carry):
-        return {"newton_iterations": carry}
-
-    def counting(self, carry, failed):
-        return failed
+        report = Report(counts={"newton_iterations": iterations})
+        return Step(_drift(dynamics, t, dt, State(state.q, x)), carry, code, report)
 
     def _problem(self, system, t, h, state: State, u) -> _Problem:
         q, v = state.q, state.v
