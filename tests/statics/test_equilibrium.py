@@ -1,5 +1,7 @@
 """Rest states: neutral directions, saddles, constraints, rotations, failures, derivatives."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ import cordax
 from cordax import LagrangianSystem, State, System, equilibrium, float_field
 from cordax.math import rotations
 from cordax.systems import Pendulum
+from cordax.systems import mechanism as parts
 from helpers.hung_ball import Ball
 
 
@@ -207,3 +210,16 @@ def test_many_at_once():
 
 def test_the_result_is_exported():
     assert isinstance(equilibrium(Winch(), HOLD, full=True), cordax.Equilibrium)
+
+
+def test_a_rigid_cable_that_would_push_is_named():
+    bob = parts.Body("bob", parts.Revolute("y"), solids=parts.point_mass(1.0, (1.0, 0, 0)))
+    for height, warned in ((1.0, 0), (-1.0, 1)):
+        cable = [parts.Eyelet("world", (1.0, 0, height)), parts.Eyelet("bob", (1.0, 0, 0))]
+        machine = parts.Mechanism([bob], loops=[parts.RigidCable(cable, 1.0)])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cordax.equilibrium(machine)
+        messages = [str(x.message) for x in caught if "can only pull" in str(x.message)]
+        assert len(messages) == warned
+        assert all("(world-bob length) with 9.81 N to push" in x for x in messages)

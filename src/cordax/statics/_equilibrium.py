@@ -1,5 +1,6 @@
 """Static equilibria."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -100,7 +101,8 @@ def equilibrium(
     `lambda s: eqx.tree_at(lambda m: m.gravity, rod, 9.81 * s)`. It is not supported inside `jit`.
 
     Differentiable with respect to the machine and the inputs, without motion along neutral
-    directions. Raises `RuntimeError` if the search does not converge, unless `full`.
+    directions. Raises `RuntimeError` if the search does not converge, unless `full`. Warns if a
+    rigid cable would have to push.
 
     **Example:**
 
@@ -142,6 +144,8 @@ def equilibrium(
             raise RuntimeError(f"{_explain(system, part)}; this at {reached:.3g} of the load")
         q = part.state.q
     rest = (_inside if traced else _at_once)(system, u, q, *options)
+    if not traced and bool(rest.found):
+        _warn_if_pushing(system, options[0], rest)
     if full:
         return rest
     code = known_values(rest.code)
@@ -151,6 +155,24 @@ def equilibrium(
     if code != FOUND:
         raise RuntimeError(_explain(system, rest))
     return rest.state
+
+
+def _warn_if_pushing(system: System, t, rest: Equilibrium) -> None:
+    """Warn of constraints that can only pull, such as rigid cables, and would have to push."""
+    one_sided = np.asarray(system.one_sided)
+    if not one_sided.any():
+        return
+    forces = np.asarray(system.multiplier_forces(t, rest.state.q, rest.multipliers))
+    pushing = np.flatnonzero(one_sided & (forces < -1e-9 * (1.0 + np.abs(forces).max())))
+    if pushing.size:
+        names = getattr(system, "constraint_names", None)
+        name = lambda i: f"constraint {i}" if names is None else f"constraint {i} ({names[i]})"
+        listed = ", ".join(f"{name(i)} with {-forces[i]:.3g} N" for i in pushing)
+        warnings.warn(
+            f"equilibrium: cables can only pull, but the balance needs {listed} to push; such a "
+            "cable is slack, and the state without it is another one",
+            stacklevel=3,
+        )
 
 
 def _at_rest(system: System, u, q, t, tolerance, max_steps: int, stable: bool) -> Equilibrium:

@@ -104,7 +104,8 @@ class Route(eqx.Module):
         if not winds:
             return jnp.zeros(0, p.dtype)
         _, _, way = self._ways(R, p)
-        return self._arcs(R, way.along, np.array(self._pulleys))[1][np.array(winds)]
+        _, arcs = self._arcs(R, way.along, np.array(self._pulleys))
+        return jnp.asarray(arcs)[np.array(winds)]
 
     def at(self, R, p) -> RouteState:
         """Lengths and angles with the guides' bodies at poses (g, 3, 3), (g, 3)."""

@@ -72,9 +72,10 @@ def wind(loops: Sequence[Loop], elements: Sequence[Element], near: Float[Array, 
         elif isinstance(part, CableSet):
             wound, guides = part.routes.wound, lambda x: x.routes.guides
             size = len(part.bodies) * len(wound)
-            values = list(near[start : start + size].reshape(len(part.bodies), -1).T)
+            values = list(near[start : start + size].reshape(len(part.bodies), len(wound)).T)
         else:
-            wound, guides, values = (), None, []
+            parts.append(part)
+            continue
         if len(wound):
             start += len(wound) * values[0].size
             where = lambda x, guides=guides, wound=wound: [guides(x)[j].near for j in wound]
