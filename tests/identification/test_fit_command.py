@@ -72,7 +72,10 @@ def test_a_machine_of_ones_own_with_the_integrator_it_is_run_with(tmp_path, caps
     w = np.sqrt(100.0 - 0.25**2)
     x = 0.1 * np.exp(-0.25 * t) * (np.cos(w * t) + 0.25 / w * np.sin(w * t))
     x += 1e-4 * np.random.default_rng(0).normal(size=t.size)
-    np.savetxt(tmp_path / "x.csv", np.c_[t, x], delimiter=",", header="time,x", comments="")
+    table = np.c_[
+        1e3 * t, 1e3 * x
+    ]  # units in the headers, and JSON that nothing else is printed to
+    np.savetxt(tmp_path / "x.csv", table, delimiter=";", header="t [ms];x [mm]", comments="")
     words = [tmp_path / "cart.toml", tmp_path / "x.csv", "--parameters", "stiffness,damping"]
     words += ["--set", "stiffness=110", "--noise", "1e-4", "--no-figure", "--json"]
     with pytest.raises(ValueError, match="--allow-code"):

@@ -17,7 +17,7 @@ from ..identification import Fit, identify
 from ..identification.initial_guess import with_recorded_start
 from ..identification.messages import outliers, sentences, step_matters, towards_zero
 from ..integrators import BY_NAME
-from ..io import experiment_of, read_csv
+from ..io import experiment_of, read_recording
 from ..mechanics import State
 from ..parameters.parameter import varied
 from ..recordings.recording import Recording
@@ -71,10 +71,11 @@ def fit(
     """Identify parameters of a machine from recordings of its motion.
 
     A recording is a CSV file with a column `time` [s], one column for each measured quantity and
-    one for each applied input. Columns have the names that `cordax run MACHINE --csv` writes.
-    Cells may be empty and sampling may be uneven. Without input columns the controller of the
-    machine file acts. Prints estimates with 95 % confidence intervals and warnings, and writes a
-    figure of measured and predicted motion.
+    one for each applied input. Columns have the names that `cordax run MACHINE --csv` writes;
+    headers may contain units (`angle [deg]`). Cells may be empty and sampling may be uneven.
+    MATLAB files, ROS 2 bags and MCAP files are read as well. Without input columns the controller
+    of the machine file acts. Prints estimates with 95 % confidence intervals and warnings, and
+    writes a figure of measured and predicted motion.
 
     The initial state is the one of the machine file. It is the first sample instead if the
     recording was simulated by cordax, or if it contains all coordinates of a machine without
@@ -125,8 +126,8 @@ def fit(
     start_is_set = any(change.strip().startswith("start") for change in set)
     experiments, compared, descriptions = [], [], []
     for path in recordings:
-        data = read_csv(path)
         base = experiment_of(machine, changes=set, code=allow_code)
+        data = read_recording(path, report=descriptions.append)
         base = varied(base, parse_values("start", start))
         recheck(base.system)
         columns = _observed(path, data, base.system.coordinate_names, observe)
