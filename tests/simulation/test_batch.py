@@ -163,3 +163,9 @@ def test_switches_before_the_end_that_the_batch_asks_for(own):
     found = simulate_batch(build, jnp.array([10.0, 40.0]), duration=0.1)
     alone = simulate(build(40.0).replace(duration=0.1))
     np.testing.assert_allclose(found.q[1], alone.q, rtol=1e-12)
+
+
+def test_a_duration_of_none_is_that_of_the_experiment():
+    build = lambda k: Experiment(Oscillator(stiffness=k), dt=0.01, duration=0.03)
+    found = simulate_batch(build, jnp.array([10.0, 40.0]), duration=None)
+    assert found.t.shape == (2, 4)

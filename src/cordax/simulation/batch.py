@@ -150,8 +150,8 @@ def _counted(build, piece, options, chunk: int, mesh):
     times = _member_times(build, static, arrays, piece)
     if times is None:
         return None
-    t0, dt, save_every, duration = times
-    duration = options.get("duration", duration)
+    t0, dt, save_every, own = times
+    duration = own if options.get("duration") is None else options["duration"]
     require(duration is not None, "duration", duration, "the simulated time in seconds")
     n_saves = stored_count(t0, t0 + duration, dt, save_every)
     capacity = batch_capacity(chunk, save_every)
