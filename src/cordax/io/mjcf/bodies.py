@@ -10,7 +10,7 @@ from ...systems.mechanism.joints import Joint
 from ...systems.mechanism.located_joints import Ball, FreeJoint, Hinge, Slider
 from ...systems.mechanism.points import Sites
 from ...systems.mechanism.solids import Solid
-from .load import flag, given_name, mujoco_module, quadratic, rotation, unique
+from .load import flag, given_name, quadratic, rotation, unique
 from .report import Report
 
 FREE, BALL, SLIDE, HINGE = range(4)
@@ -156,6 +156,3 @@ def friction_width(m, friction, weight) -> np.ndarray:
     """Velocity at which smoothed friction is nearly of full size, so small that friction at rest
     decays within half a time step of the model; `weight`: inverse masses."""
     return np.where(friction > 0, np.maximum(friction * weight, 1e-9) * m.opt.timestep * 2.0, 1.0)
-
-
-__all__ = ["Carrier", "Skeleton", "joint_laws", "mujoco_module", "sites_of", "skeleton"]
