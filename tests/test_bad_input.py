@@ -141,6 +141,17 @@ def test_runs(options, message):
         (lambda: cordax.step_limit(Oscillator(), integrator=3), "integrator: got 3"),
         (lambda: cordax.consistent(3.0), "system: got 3.0, expected a System"),
         (
+            lambda: parts.single_strut(n_cables="abc"),
+            "n_cables: got .?abc.?, expected a whole number",
+        ),
+        (lambda: parts.single_strut(azimuth=[1.0, 2.0]), r"azimuth: got shape \(2,\)"),
+        (
+            lambda: parts.single_strut().state_at(0.5),
+            r"angles: got shape \(\), expected shape \(2,\)",
+        ),
+        (lambda: parts.single_strut().state_at(strain=np.nan), "strain: got nan, expected finite"),
+        (lambda: RopeRobot([[0.0, 0.0]], 1.0).hanging(t="abc"), "t: got 'abc', expected a number"),
+        (
             lambda: cordax.Recording([0.0, 1.0], 3.0),
             "recording.values: got 3.0, expected arrays by",
         ),

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .checks import require_finite, require_shape
+
 _warned = False
 
 
@@ -40,6 +42,14 @@ def as_float_array(x: Any, name: str = "value") -> Any:
     _refuse_unless(values is not None and _is_real(values.dtype) and not _has_bool(x), name, x)
     # with its type given: JAX otherwise compiles a program for every shape
     return jnp.asarray(values, dtype=jnp.result_type(float))
+
+
+def finite_array(name: str, x: Any, *shapes: tuple[int, ...]) -> Any:
+    """`x` as a float array of one of the shapes, with finite entries; else `ValueError`."""
+    x = as_float_array(x, name)
+    require_shape(name, x, *shapes)
+    require_finite(name, x)
+    return x
 
 
 def _is_real(dtype) -> bool:

@@ -12,13 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._base.checks import (
-    require_finite,
     require_known,
     require_positive,
-    require_shape,
     require_values,
 )
-from ..._base.precision import as_float_array
+from ..._base.precision import as_float_array, finite_array
 from ...mechanics.state import State
 from .assembly import assemble
 from .body import Body
@@ -52,15 +50,11 @@ class TensegrityManipulator(Mechanism):
         """At rest with strut angles (6,) [rad] and strains (6,) or one for all, loops closed by
         iteration from `guess`, the nominal prism by default."""
         guess = self.default_state().q if guess is None else guess
-        wanted = {"angles": (angles, (6,)), "strain": (strain, (), (6,))}
-        for name, (x, *shapes) in {**wanted, "guess": (guess, (self.n_q,))}.items():
-            x = as_float_array(x, name)
-            require_shape(name, x, *shapes)
-            require_finite(name, x)
-        angles, strain = np.asarray(angles, float), np.asarray(strain, float)
+        q = np.array(finite_array("guess", guess, (self.n_q,)), float)
+        angles = np.asarray(finite_array("angles", angles, (6,)), float)
+        strain = np.asarray(finite_array("strain", strain, (), (6,)), float)
         require_values("strain", lambda x: x > -1.0, strain, expected="above -1")
         tree = self.tree
-        q = np.array(guess, float)
         where, _ = tree.scalars(self.strut_angles, "angles")
         q[where] = angles
         q = np.array(assemble(self, q, self.independent))

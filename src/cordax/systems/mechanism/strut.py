@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import require, require_known, require_positive
-from ..._base.precision import as_float_array
+from ..._base.checks import require_known, require_positive, require_whole
+from ..._base.precision import as_float_array, finite_array
 from ..._jax.program_cache import kept_filter_jit
 from ...mechanics.state import State
 from .body import Body
@@ -59,15 +59,23 @@ class SingleStrut(Mechanism):
         (law,) = (e for e in self.elements if isinstance(e, WoundCables))
         return law
 
-    @kept_filter_jit
     def state_at(self, angles=(0.0, 0.0), strain=0.0, rates=(0.0, 0.0), strain_rate=0.0) -> State:
         """The state with strut angles (phi, psi) [rad], strains (n,) or one for all, and their
         rates; blocks, pulleys and cables follow. Valid while the end of the strut stays inside of
         the block axes."""
-        n = self.n_cables
-        full = lambda x: jnp.broadcast_to(as_float_array(x), (n,))
-        y = jnp.concatenate([as_float_array(angles), full(strain)])
-        y_rate = jnp.concatenate([as_float_array(rates), full(strain_rate)])
+        each = ((), (self.n_cables,))
+        return self._state(
+            finite_array("angles", angles, (2,)),
+            finite_array("strain", strain, *each),
+            finite_array("rates", rates, (2,)),
+            finite_array("strain_rate", strain_rate, *each),
+        )
+
+    @kept_filter_jit
+    def _state(self, angles, strain, rates, strain_rate) -> State:
+        full = lambda x: jnp.broadcast_to(x, (self.n_cables,))
+        y = jnp.concatenate([angles, full(strain)])
+        y_rate = jnp.concatenate([rates, full(strain_rate)])
         return State(*jax.jvp(self._closed, (y,), (y_rate,)))
 
     def _closed(self, y):
@@ -139,18 +147,20 @@ def single_strut(
     block); `block_mass` [kg] (default: from the density); `cable_end_mass` [kg]; `friction` viscous
     [N m s] in the two joints of the strut."""
     require_known("variant", variant, INVOLUTES)
-    require(n_cables >= 3, "n_cables", n_cables, "3 or more")
-    number = as_float_array
-    length, radius = number(length), number(pulley_radius)
+    require_whole("n_cables", n_cables, 3)
+    number = finite_array
+    length, radius = number("length", length, ()), number("pulley_radius", pulley_radius, ())
     require_positive("length", length)
     require_positive("pulley_radius", radius)
+    diameter, height = number("diameter", diameter, ()), number("pulley_height", pulley_height, ())
+    density = number("density", density, ())
     edge = math.sqrt(2.0) * radius
-    distance = length - edge if distance is None else number(distance)
-    s = 0.5 * edge if offset is None else number(offset)
+    distance = length - edge if distance is None else number("distance", distance, ())
+    s = 0.5 * edge if offset is None else number("offset", offset, ())
     centre = jnp.stack([-s, jnp.zeros_like(s), s])
-    azimuths = number(azimuth) + 2.0 * jnp.pi / n_cables * jnp.arange(n_cables)
+    azimuths = number("azimuth", azimuth, ()) + 2.0 * jnp.pi / n_cables * jnp.arange(n_cables)
     strut = cylinder(
-        0.5 * number(diameter),
+        0.5 * diameter,
         length,
         density=density,
         centre=jnp.stack([0.0, 0.0, 0.5 * length]),
@@ -162,7 +172,9 @@ def single_strut(
     loops = []
     names = tuple(f"cable{i + 1}" for i in range(n_cables))
     pulleys = tuple(f"pulley{i + 1}" for i in range(n_cables))
-    weight = {"density": density} if block_mass is None else {"mass": block_mass}
+    weight = {"density": density}
+    if block_mass is not None:
+        weight = {"mass": number("block_mass", block_mass, ())}
     for i in range(n_cables):
         place = distance * jnp.stack([jnp.cos(azimuths[i]), jnp.sin(azimuths[i]), 0.0])
         bodies += [
@@ -179,14 +191,14 @@ def single_strut(
                 f"block{i + 1}",
                 at=centre,
                 turned=_PULLEY_AXES,
-                solids=cylinder(radius, pulley_height, density=density),
+                solids=cylinder(radius, height, density=density),
             ),
             Body(
                 names[i], INVOLUTES[variant](radius), pulleys[i], solids=point_mass(cable_end_mass)
             ),
         ]
         loops.append(SphericalLoop("strut", names[i], point=jnp.stack([0.0, 0.0, length])))
-    area = jnp.pi * number(cable_radius) ** 2
+    area = jnp.pi * as_float_array(cable_radius, "cable_radius") ** 2
     elements = [
         WoundCables(names, modulus, viscosity, area),
         JointMotors(pulleys),

@@ -18,7 +18,7 @@ from ..._base.checks import (
     require_values,
 )
 from ..._base.fields import count_field, part_field
-from ..._base.precision import as_float_array, float_field
+from ..._base.precision import as_float_array, finite_array, float_field
 from ..._jax.materialise import materialise
 from ..._jax.program_cache import kept_filter_jit
 from ...mechanics import State, System
@@ -344,6 +344,7 @@ class RopeRobot(System):
         """Ropes as arcs of circles from their roots to the platform in a pose (3,), x, z [m] and
         angle [rad], to the prescribed ends or, free, straight from their roots: closed, at rest,
         not in balance."""
+        t = finite_array("t", t, ())
         if self.platform is None and self.end_point is None:
             angle = jnp.where(self.root_stiffness > 0, self.root_angle, 0.0)
             angle = jnp.broadcast_to(angle, (self.count, self.n_ropes))
@@ -353,15 +354,13 @@ class RopeRobot(System):
             given = pose is not None
             if pose is None:
                 pose = below(self.platform, self.roots, self.free_length)
-            pose = jnp.asarray(pose, self.roots.dtype)
-            require_shape("pose", pose, (3,))
-            require_finite("pose", pose)
+            pose = finite_array("pose", pose, (3,)).astype(self.roots.dtype)
             there = pose[:2, None] + self.platform.arms(pose[2])[0]
             if given:
                 self._check_reach("pose", there.T)
         else:
             assert self.end_point is not None
-            pose, there = None, self.end_point.position(jnp.asarray(t, dtype=float)).T
+            pose, there = None, self.end_point.position(t).T
         q = self.join(arcs(there - self.roots.T, self.free_length, self.count), pose)
         return State(q, jnp.zeros_like(q))
 
