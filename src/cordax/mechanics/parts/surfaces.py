@@ -3,13 +3,15 @@
 Each surface is described in its own axes, and gives the shortest path of a cable past it."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import require_positive
+from ..._base.checks import require_positive, require_values
 from ..._base.precision import float_field
-from ...math.safe import safe_unit
+from ...math.safe import safe_norm, safe_unit
+from .geodesics import contact, deepest, geodesic_end, length_past
 from .wrapping import ROUND_OFF, WrappedPath, wrap
 
 #: faces of a drawn surface: round its axis, and along it
@@ -26,8 +28,8 @@ class Surface(eqx.Module):
         or None, chooses the side; `inside` and `width` [rad] as for `wrapping.wrap`."""
         raise NotImplementedError
 
-    def check_options(self, inside: bool) -> None:
-        """Raise where a cable cannot pass through the surface as through a ring."""
+    def check_options(self, side, inside: bool) -> None:
+        """Raise where the surface does not support a side point or a passage through it."""
 
     def level(self, x) -> Float[Array, ""]:
         """A function of a point (3,) [m] that is negative inside of the surface, zero on it and
@@ -125,3 +127,96 @@ class CylinderSurface(Surface):
         )
         share = np.clip((upward * _ALONG - 1.0) / (_ALONG - 2.0), 0.0, 1.0)
         return rim + length * (share - 0.5) * np.array([0.0, 0.0, 1.0])
+
+
+class GeodesicSurface(Surface):
+    """A smooth convex surface given by its `level` alone; the path on it is a geodesic, computed
+    numerically. The `level` must be at most the distance from the surface in size. Derive a class
+    from it, with `level`, `size`, `regular_point` and `grid`, for a surface of your own."""
+
+    def regular_point(self) -> Float[Array, " 3"]:
+        """A point (3,) [m] of the surface that has the y axis as a tangent."""
+        raise NotImplementedError
+
+    def check_options(self, side, inside):
+        if side is not None or inside:
+            kind = type(self).__name__
+            raise ValueError(f"side and inside are not supported for {kind}: it is passed outside")
+
+    def path(self, x0, x1, side, inside, width):
+        at = contact(self, x0, x1)
+        straight = safe_norm(x1 - x0)
+        around = length_past(self, x0, x1)
+        share = jnp.clip(at.turn / jnp.where(width > 0, width, 1.0), 0.0, 1.0)
+        share = share * share * share * (10.0 + share * (6.0 * share - 15.0))
+        share = jnp.where(width > 0, share, 1.0)
+        length = straight + share * (around - straight)
+        here = x0 + deepest(self, x0, x1)[0] * (x1 - x0)
+        first, second = (jnp.where(at.touches, x, here) for x in (at.first, at.second))
+        turn = jnp.where(at.touches, at.turn, 0.0)
+        return WrappedPath(length, turn, first, second, at.touches, turn)
+
+    def curve(self, path, along, shares):
+        straight = safe_norm(path.second - path.first)
+        chord = jnp.where(path.turn > 1e-6, 0.5 * path.turn, 1.0)
+        # the length of an arc of even curvature; drawn points are then scaled to the end
+        arc = straight * jnp.where(path.turn > 1e-6, chord / jnp.sin(jnp.minimum(chord, 1.5)), 1.0)
+        return jax.vmap(lambda s: geodesic_end(self, path.first, along, s * arc)[0])(shares)
+
+
+class EllipsoidSurface(GeodesicSurface):
+    """An ellipsoid with half axes `semi_axes` (3,) [m]."""
+
+    semi_axes: Float[Array, " 3"] = float_field()
+
+    def __check_init__(self):
+        require_positive("semi_axes", self.semi_axes)
+
+    def level(self, x):
+        scaled = x / self.semi_axes
+        return jnp.min(self.semi_axes) * (safe_norm(scaled) - 1.0)
+
+    def size(self):
+        return jnp.max(self.semi_axes)
+
+    def regular_point(self):
+        return self.semi_axes * jnp.array([1.0, 0.0, 0.0])
+
+    def grid(self, around, upward):
+        s, c = np.sin(np.pi * upward), -np.cos(np.pi * upward)
+        return self.semi_axes * np.array([s * np.cos(around), s * np.sin(around), c])
+
+
+class TorusSurface(GeodesicSurface):
+    """A torus about its z axis: a tube of `tube_radius` [m] round a circle of `ring_radius` [m].
+    The cable bends round it where the straight line is deepest in the tube, and at no other place.
+    """
+
+    ring_radius: Float[Array, ""] = float_field()
+    tube_radius: Float[Array, ""] = float_field()
+
+    def __check_init__(self):
+        require_positive("tube_radius", self.tube_radius)
+        require_values(
+            "ring_radius",
+            lambda ring, tube: ring > tube,
+            self.ring_radius,
+            self.tube_radius,
+            expected="more than the tube_radius",
+        )
+
+    def level(self, x):
+        beside = safe_norm(x[:2]) - self.ring_radius
+        return safe_norm(jnp.stack([beside, x[2]])) - self.tube_radius
+
+    def size(self):
+        return self.tube_radius
+
+    def regular_point(self):
+        return (self.ring_radius + self.tube_radius) * jnp.array([1.0, 0.0, 0.0])
+
+    def grid(self, around, upward):
+        tube = 2.0 * np.pi * upward
+        out = self.ring_radius + self.tube_radius * np.cos(tube)
+        height = self.tube_radius * np.sin(tube)
+        return jnp.stack([out * np.cos(around), out * np.sin(around), height])

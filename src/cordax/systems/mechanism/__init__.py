@@ -11,7 +11,14 @@ from ...mechanics.parts.shapes import (
     Shape,
     Sphere,
 )
-from ...mechanics.parts.surfaces import CylinderSurface, SphereSurface, Surface
+from ...mechanics.parts.surfaces import (
+    CylinderSurface,
+    EllipsoidSurface,
+    GeodesicSurface,
+    SphereSurface,
+    Surface,
+    TorusSurface,
+)
 from .assembly import Mobility
 from .body import WORLD, Body
 from .cables import CableSet, RigidCable, StrainLaw
@@ -79,12 +86,14 @@ __all__ = [
     "DistanceLoop",
     "Effort",
     "Element",
+    "EllipsoidSurface",
     "Eyelet",
     "Fixed",
     "Floating",
     "Frame",
     "FrameLoop",
     "FreeJoint",
+    "GeodesicSurface",
     "Guide",
     "HeightField",
     "Hinge",
@@ -128,6 +137,7 @@ __all__ = [
     "TendonDrive",
     "TensegrityManipulator",
     "TensionCables",
+    "TorusSurface",
     "Universal",
     "WoundCables",
     "Wrap",

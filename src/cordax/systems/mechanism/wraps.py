@@ -49,7 +49,7 @@ class Wrap(Guide):
     def __check_init__(self):
         require_direction("axis", self.axis)
         require_positive("width", self.width, zero_allowed=True)
-        self.wrap.check_options(self.inside)
+        self.wrap.check_options(self.side, self.inside)
         if self.across is not None:
             axis, across = known_values(self.axis), known_values(self.across)
             if axis is not None and across is not None and axis.shape == across.shape == (3,):
