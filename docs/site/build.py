@@ -38,7 +38,7 @@ MENUS = {
         "workspace",
     ],
     "Trust": ["validation", "validation-papers"],
-    "The code": ["architecture", "contributing", "coding_guidelines", "changelog"],
+    "The code": ["architecture", "versions", "contributing", "coding_guidelines", "changelog"],
 }
 #: packages whose public names the reference has, and what they are for
 REFERENCE = {

@@ -47,6 +47,11 @@ def _integrator(x) -> Any:
     return x if x is None or type(x) is object else as_integrator(x)
 
 
+def _python_number(x: Any) -> Any:
+    """A number of NumPy as one of Python: equinox warns of others in static fields."""
+    return x.item() if isinstance(x, np.generic) else x
+
+
 class Experiment(eqx.Module):
     """One run: `simulate(experiment)` carries it out, `identify` and batches change its parameters.
 
@@ -82,12 +87,12 @@ class Experiment(eqx.Module):
     system: System = part_field()
     state0: Any = eqx.field(converter=_wrapped, default=None)
     control: Any = eqx.field(converter=_wrapped, default=None)
-    duration: float | None = eqx.field(static=True, default=None)
-    dt: float | None = eqx.field(static=True, default=None)
+    duration: float | None = eqx.field(static=True, converter=_python_number, default=None)
+    dt: float | None = eqx.field(static=True, converter=_python_number, default=None)
     integrator: Integrator | None = eqx.field(converter=_integrator, default=None)
     formulation: Formulation | None = part_field(default=None)
-    t0: float = eqx.field(static=True, default=0.0)
-    save_every: int = eqx.field(static=True, default=1)
+    t0: float = eqx.field(static=True, converter=_python_number, default=0.0)
+    save_every: int = eqx.field(static=True, converter=_python_number, default=1)
     switches: tuple[tuple[float, Any], ...] = eqx.field(static=True, default=())
     accuracy: Any = None
     adjoint: Adjoint = eqx.field(static=True, default="scan")
