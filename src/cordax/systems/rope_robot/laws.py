@@ -16,11 +16,11 @@ class RopeLaw(eqx.Module):
     both, for arrays of any shape, and everything else follows by differentiation."""
 
     @abc.abstractmethod
-    def axial_energy(self, EA, strain):
+    def axial_energy(self, EA, strain) -> Array:
         """[J/m] of a strain [-]; `EA` [N] at small strain."""
 
     @abc.abstractmethod
-    def bending_energy(self, EI, curvature):
+    def bending_energy(self, EI, curvature) -> Array:
         """[J/m] of a curvature [1/m]; `EI` [N m^2] at small curvature."""
 
     def tension(self, EA, strain):
