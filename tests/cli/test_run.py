@@ -167,7 +167,7 @@ def test_version_and_list(capsys):
 def test_existing_files_are_not_replaced_without_a_word(tmp_path, capsys, monkeypatch):
     """Before anything is simulated, which here would be an error."""
     monkeypatch.setattr("cordax.cli.run.timed", None)
-    monkeypatch.setattr("cordax.cli.fit.read_csv", None)
+    monkeypatch.setattr("cordax.cli.fit.read_recording", None)
     written = {
         "neck.csv": ["run", "neck", "--csv"],
         "suspended_motion.png": ["run", "suspended"],
