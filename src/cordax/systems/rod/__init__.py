@@ -1,4 +1,4 @@
-"""Rods: as splines, wires, threads and harnesses of them; and of segments, with rest shapes."""
+"""Rods: spline rods (cables, wires, threads and harnesses) and discrete rods with rest shapes."""
 
 from .discrete_rod import DiscreteRod, Gripper
 from .end_supports import End

@@ -1,8 +1,8 @@
 """Discrete elastic rods: wires held by two grippers, with twist and a bent rest shape.
 
-After Bergou, Wardetzky, Robinson, Audoly and Grinspun, "Discrete elastic rods" (2008), with the
-material frames measured from those of a given shape instead of carried along in time, so that the
-state says all."""
+After Bergou, Wardetzky, Robinson, Audoly and Grinspun, "Discrete elastic rods" (2008). Unlike
+there, material frames are measured from those of a given shape instead of being transported in
+time, so that the configuration depends on the state alone."""
 
 from typing import ClassVar
 
@@ -33,9 +33,10 @@ from .joints import (
 
 
 class Gripper(eqx.Module):
-    """Holds one end of a rod: `point` (3,) [m], `tangent` (3,), from left to right, and `director`
-    (3,), a direction across the rod that turns with it; numbers or `Reference`s of time. Lengths of
-    the two directions do not matter, nor what the director has along the tangent."""
+    """Gripper at one end of a rod: `point` (3,) [m], `tangent` (3,), from left to right, and
+    `director` (3,), a direction across the rod that turns with it; constants or `Reference`s of
+    time. The lengths of the two directions do not matter, nor does the component of the director
+    along the tangent."""
 
     point: Reference = reference_field()
     tangent: Reference = reference_field()
@@ -55,23 +56,22 @@ class Gripper(eqx.Module):
 class DiscreteRod(System):
     """A rod of s segments between two grippers.
 
-    - `nodes` (s + 1, 3) [m]: a shape, from left to right, where it starts and from which material
-      frames are measured. No segment may turn by half a turn from its direction there;
-    - `left`, `right`: what holds its ends (`Gripper`);
+    - `nodes` (s + 1, 3) [m]: initial shape, from left to right, from which material frames are
+      measured. No segment may rotate by half a turn from its direction there;
+    - `left`, `right`: grippers at its ends (`Gripper`);
     - `length` [m], `line_density` [kg/m]; `EA` [N], `EI` [N m^2], `GJ` [N m^2];
-    - `bending_time`, `axial_time` [s]: damping, moments and tension resist their rates with these
-      times their stiffness; `drag` [N s/m^2]: resistance of the air per length and speed;
-    - `stick` and `slip` [1/m], if given: friction within the rod, between strands or coat and core,
-      resists bending with so many times `EI`, up to so much curvature; where more would be left, it
-      slips. How much had slipped before a step are inputs; `StrandSlip` is the controller that
-      knows them;
+    - `bending_time`, `axial_time` [s]: damping times; moments and tension resist strain rates with
+      these times their stiffness; `drag` [N s/m^2]: air drag per length and speed;
+    - `stick` and `slip` [1/m], if given: friction within the rod, between strands or coat and core.
+      It resists bending with `stick` times `EI`, up to the curvature `slip`; the excess slips. The
+      curvature that had slipped before a step is an input; the controller `StrandSlip` provides it;
     - `rest_curvature` (s + 1, 2) [1/m]: at every joint, along both material directors; None:
       straight;
-    - `gyration` [m]: radius of gyration about the rod itself;
+    - `gyration` [m]: radius of gyration about the axis of the rod;
     - `gravity` [m/s^2] along -z.
 
-    Coordinates: x, y, z of the nodes between the ends, then the angle of each segment about itself.
-    """
+    Coordinates: x, y, z of the nodes between the ends, then the angle of each segment about its
+    axis."""
 
     nodes: Float[Array, "k 3"] = float_field()
     left: Gripper = part_field()
@@ -124,7 +124,7 @@ class DiscreteRod(System):
 
     @property
     def input_names(self):
-        """Slipped curvature at every joint, along both material directors."""
+        """Names of the slipped curvatures at every joint, along both material directors."""
         if self.stick is None:
             return ()
         return tuple(f"slip_{i}_{c}" for c in (1, 2) for i in range(self.segments + 1))
@@ -144,7 +144,8 @@ class DiscreteRod(System):
 
     @property
     def shares(self) -> Float[Array, " k"]:
-        """Of the length, at each joint [m]: those in the grippers have half a segment."""
+        """Length of rod that belongs to each joint [m]: half a segment for the joints in the
+        grippers."""
         halves = np.ones(self.segments + 1)
         halves[[0, -1]] = 0.5
         return self.spacing * halves
@@ -154,7 +155,8 @@ class DiscreteRod(System):
         return eqx.tree_at(lambda r: r.directors, self, self._directors(), is_leaf=is_none)
 
     def _directors(self):
-        """Of the segments of the given shape: that of the left gripper carried along it."""
+        """Directors of the segments of the given shape: the director of the left gripper,
+        transported along the rod."""
         if self.directors is not None:
             return self.directors
         along = _unit(jnp.diff(self.nodes, axis=0))
@@ -168,18 +170,18 @@ class DiscreteRod(System):
 
     # --- kinematics
     def place(self, t, q) -> Float[Array, "k 3"]:
-        """All nodes [m]."""
+        """Positions of all nodes [m]."""
         inner = q[: 3 * (self.segments - 1)].reshape(-1, 3)
         first, last = (g.frame(t)[0][None] for g in (self.left, self.right))
         return jnp.concatenate([first, inner, last])
 
     def _held(self, t):
-        """Of the grippers: points, unit tangents and directors, (2, 3) each."""
+        """Points, unit tangents and directors of both grippers, (2, 3) each."""
         frames = zip(self.left.frame(t), self.right.frame(t), strict=True)
         return tuple(jnp.stack(pair) for pair in frames)
 
     def _joints(self, held, u=None) -> Joints:
-        """In grippers as they are `held`; without `u`, as if nothing resisted slip."""
+        """Joints for grippers in the positions `held`; without `u`, there is no friction."""
         ends, across = held[1].T, held[2].T
         still = _unit(jnp.diff(self.nodes, axis=0)).T
         between = lambda ends, inner: jnp.concatenate([ends[:, :1], inner, ends[:, 1:]], axis=1)
@@ -207,7 +209,8 @@ class DiscreteRod(System):
         return Friction(self.stick * self.EI * self.shares, u.reshape(2, -1), self.slip)
 
     def _variables(self, points, tangents, q):
-        """Of the joints (8, s + 1), linear in all three: points and tangents (2, 3) of grippers."""
+        """Variables of the joints (8, s + 1), linear in all three arguments; points and tangents
+        (2, 3) are those of the grippers."""
         inner = q[: 3 * (self.segments - 1)].reshape(-1, 3)
         edges = jnp.diff(jnp.concatenate([points[:1], inner, points[1:]]), axis=0)
         ends = self.spacing * tangents
@@ -215,8 +218,8 @@ class DiscreteRod(System):
         return at_joints(jnp.concatenate([ends[:1], edges, ends[1:]]).T, angles)
 
     def _moving(self, t, q, v):
-        """How grippers hold; variables of the joints and their rates: a director that turns more
-        than its tangent is an angle."""
+        """Gripper frames, and variables of the joints and their rates. The rotation of a gripper's
+        director beyond that of its tangent counts as an angle."""
         held, turns = jax.jvp(self._held, (t,), (jnp.ones_like(t),))
         points, along, across = held
         rate = self._variables(turns[0], turns[1], v)
@@ -225,8 +228,8 @@ class DiscreteRod(System):
         return materialise((held, self._variables(points, along, q), rate))
 
     def strains(self, t, q):
-        """At the joints curvature along the second and against the first director, and twist, (3,
-        s + 1) [1/m]; stretch of the segments (s,)."""
+        """Strains of the rod: at the joints curvature along the second and against the first
+        director, and twist, (3, s + 1) [1/m]; stretch of the segments (s,)."""
         return self._strains(self._held(t), q)
 
     def _strains(self, held, q):
@@ -248,11 +251,11 @@ class DiscreteRod(System):
         return 0.5 * elastic + self._weight() * jnp.sum(self.place(t, q)[1:-1, 2])
 
     def _weight(self):
-        """Of one node [N]."""
+        """Weight of one node [N]."""
         return self.line_density * self.spacing * self.gravity
 
     def _outside(self, v):
-        """Weight and resistance of the air."""
+        """Weight and air drag."""
         slowed = self.drag * self.spacing * v[: 3 * (self.segments - 1)].reshape(-1, 3)
         down = jnp.array([0.0, 0.0, 1.0], v.dtype) * self._weight()
         angles = jnp.zeros(self.segments, v.dtype)
@@ -264,7 +267,7 @@ class DiscreteRod(System):
         return self._outside(v) - split(gathered(resists))
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """Joint by joint; the mass matrix is constant, and there are no constraints."""
+        """Linearise joint by joint; the mass matrix is constant, and there are no constraints."""
         held, x, rate = self._moving(t, q, v)
         resists, elastic, viscous = self._joints(held, u).linearised(x, rate)
         kinds = np.array([1.0, 1.0, 1.0, 0.0])[:, None] * np.ones(self.segments)
@@ -291,7 +294,8 @@ class DiscreteRod(System):
         return B / self._masses()[:, None]
 
     def valid(self, t, q, v):
-        """No segment is stretched to three times its length or has nearly made half a turn."""
+        """Whether no segment is stretched to three times its length or has rotated by nearly half a
+        turn."""
         edges = jnp.diff(self.place(t, q), axis=0)
         size = jnp.sqrt(jnp.sum(edges * edges, axis=1))
         turned = jnp.sum(edges * _unit(jnp.diff(self.nodes, axis=0)), axis=1) / size
@@ -308,7 +312,7 @@ class DiscreteRod(System):
         found = {"nodes": nodes, "stretch": jnp.max(jnp.abs(stretch))}
         friction = self._friction(u)
         if friction is not None:
-            # no part of the potential energy, which does not know what has slipped
+            # not part of the potential energy, which does not depend on the slipped curvature
             found["stuck_energy"] = friction.energy(strains)
         return found
 
@@ -320,16 +324,17 @@ class DiscreteRod(System):
     def balanced_rest(
         self, acceleration, *, speed=None, acceleration_error=3.0, curvature=1.0, mean=0.0
     ):
-        """The rest curvature (s + 1, 2) [1/m] most likely to hold the given shape, `nodes`, while
-        its nodes accelerate by `acceleration` (s + 1, 3) [m/s^2] and those between the ends move by
-        `speed` (s - 1, 3) [m/s] (None: nothing moves): least squares, tensions as they must be.
-        What no load explains is taken for a bend of the rod.
+        """Estimate the rest curvature (s + 1, 2) [1/m] most likely to hold the given shape,
+        `nodes`, while its nodes accelerate by `acceleration` (s + 1, 3) [m/s^2] and those between
+        the ends move with `speed` (s - 1, 3) [m/s] (None: nothing moves). This is a least-squares
+        fit in which tensions are free. Bending that no load explains is attributed to the rest
+        curvature.
 
-        - `acceleration_error` [m/s^2]: what accelerations may be wrong by, the sizes (s - 1,) of
+        - `acceleration_error` [m/s^2]: standard error of the accelerations; amplitudes (s - 1,) of
           the half waves along the rod that make up the error, or one for all;
-        - `curvature` [1/m]: what rest curvatures may differ by from `mean`, (s + 1,) or one for
-          all;
-        - `mean` (s + 1, 2) [1/m]: what they are if nothing speaks against it."""
+        - `curvature` [1/m]: expected deviation of the rest curvatures from `mean`, (s + 1,) or one
+          for all;
+        - `mean` (s + 1, 2) [1/m]: prior mean of the rest curvatures."""
         inner, l, node = 3 * (self.segments - 1), self.spacing, self.line_density * self.spacing
         t, q = jnp.zeros((), self.nodes.dtype), self.default_state().q
         held = self._held(t)
@@ -347,7 +352,9 @@ class DiscreteRod(System):
             _, x, rate = self._moving(t, q, v)
             bent = bent + self.bending_time * jax.jvp(here.strains, (x,), (rate,))[1][:2]
             load = load + self.drag * l * speed.reshape(-1)
-        unmet = load + bent.reshape(-1) @ moments  # what rest curvature and tension balance
+        unmet = (
+            load + bent.reshape(-1) @ moments
+        )  # load that rest curvature and tension must balance
         i = np.arange(1, self.segments)
         waves = 2.0 / self.segments * np.sin(np.pi * np.outer(i, i) / self.segments)
         size = node * acceleration_error * jnp.ones(self.segments - 1)

@@ -1,4 +1,4 @@
-"""How the ends of a rod are held."""
+"""Supports at the ends of a rod."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,14 +11,14 @@ from ...mechanics.reference_motion import Constant, Reference, reference_field, 
 
 
 class End(eqx.Module):
-    """One end of a rod.
+    """Support of one end of a rod.
 
     - `holds`: which of x, y, z of the end point are held;
     - `slope`: which of x, y, z of the tangent there are held (the second control point);
     - `twist`: whether its angle is held;
     - `stiffness` (3,) [N/m]: springs from the end point to `point`;
-    - `point` (3,) [m], `tangent` (3,) [m/m], `angle` [rad]: where it is held, numbers or a
-      `Reference` of time (a gripper); None: where the straight rod has it."""
+    - `point` (3,) [m], `tangent` (3,) [m/m], `angle` [rad]: where it is held, as constants or as a
+      `Reference` of time (a gripper); None: as in the straight rod."""
 
     holds: tuple[bool, bool, bool] = eqx.field(static=True, default=(True, True, True))
     slope: tuple[bool, bool, bool] = eqx.field(static=True, default=(False, False, False))
@@ -42,39 +42,40 @@ class End(eqx.Module):
 
     @property
     def moves(self) -> bool:
-        """Whether what holds it may move."""
+        """Whether the support may move."""
         given = (self.point, self.tangent, self.angle)
         return any(x is not None and not isinstance(x, Constant) for x in given)
 
     def held(self) -> tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]:
-        """Which of x, y, z, theta of the outer and of the next control point are held."""
+        """Which of x, y, z, theta of the outermost and of the next control point are held."""
         return (*self.holds, self.twist), (*self.slope, False)
 
     def place(self, t, point, tangent, angle):
-        """Position, tangent and angle at which it is held, those of the straight rod by default."""
+        """Position, tangent and angle at which the end is held; by default those of the straight
+        rod."""
         get = lambda given, default: default if given is None else given.position(t)
         return get(self.point, point), get(self.tangent, tangent), get(self.angle, angle)
 
     @staticmethod
     def free() -> "End":
-        """Held by nothing."""
+        """A free end, not held at all."""
         return End((False, False, False), twist=False)
 
     @staticmethod
     def pinned(point=None, *, twist: bool = True) -> "End":
-        """The end point is held, the tangent is not."""
+        """A pinned end: the end point is held, the tangent is not."""
         return End(twist=twist, point=point)
 
     @staticmethod
     def clamped(point=None, tangent=None, angle=None) -> "End":
-        """End point, tangent and angle are held, by a wall or a moving gripper."""
+        """A clamped end: end point, tangent and angle are held, by a wall or a moving gripper."""
         return End(slope=(True, True, True), point=point, tangent=tangent, angle=angle)
 
     @staticmethod
     def sliding(stiffness: float, anchor=None, *, slope: bool = False, twist: bool = True) -> "End":
-        """Free along x against a spring [N/m], held across; with `slope`, parallel to x. The spring
-        ends at an `anchor` (3,) [m], numbers or a `Reference` of time, whose y and z hold the rod;
-        None: where the straight rod ends."""
+        """A sliding end: free along x against a spring [N/m], held across; with `slope`, parallel
+        to x. The spring is attached to an `anchor` (3,) [m], a constant or a `Reference` of time,
+        whose y and z hold the rod; None: where the straight rod ends."""
         along = as_float_array(stiffness, "stiffness")
         require_shape("stiffness", along, ())
         return End(

@@ -1,8 +1,8 @@
 """Strains, energies and forces of a spline rod.
 
-Per quadrature point, with a = r', b = r'', c = r''' by material length, s = |a|, C = a x b, N =
-|C|^2 and T = C.c, the strains of Khalifa and Palli (2022) are `1 - s`, `theta' - T/(N + delta_t^2)`
-and `|C|/s^3`. Arrays have components first, points last."""
+At each quadrature point let a = r', b = r'', c = r''' (derivatives by material length), s = |a|, C
+= a x b, N = |C|^2 and T = C.c. The strains of Khalifa and Palli (2022) are then `1 - s`,
+`theta' - T/(N + delta_t^2)` and `|C|/s^3`. Arrays have components first, points last."""
 
 from functools import partial
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from .quadrature import Local, Quadrature
 
 
 class Stiffness(NamedTuple):
-    """H_s [N], H_t [N m^2], H_b [N m^2], delta_t [1/m], delta_b [1/m]."""
+    """Stiffnesses and widths: H_s [N], H_t [N m^2], H_b [N m^2], delta_t [1/m], delta_b [1/m]."""
 
     stretch: Float[Array, ""]
     twist: Float[Array, ""]
@@ -26,7 +26,7 @@ class Stiffness(NamedTuple):
 
 
 class Energies(NamedTuple):
-    """[J]"""
+    """Elastic energies [J]."""
 
     stretch: Float[Array, ""]
     torsion: Float[Array, ""]
@@ -44,7 +44,7 @@ def dot(a, b):
 
 
 def skew(v):
-    """The matrix (3, 3, ...) that maps x to v x x."""
+    """Matrix (3, 3, ...) that maps x to v x x."""
     zero = jnp.zeros_like(v[0])
     rows = [[zero, -v[2], v[1]], [v[2], zero, -v[0]], [-v[1], v[0], zero]]
     return jnp.stack([jnp.stack(row) for row in rows])
@@ -52,7 +52,8 @@ def skew(v):
 
 def densities(at: Local, H: Stiffness, rest):
     """Stretch, torsion and bending energy per material length [J/m], shape (k,) each; `rest` (3,)
-    or (3, k). |C| is never formed: its root has no derivative at straight states."""
+    or (3, k). |C| is never computed, because its square root has no derivative at straight
+    states."""
     s = jnp.sqrt(dot(at.a, at.a))
     C = cross(at.a, at.b)
     N = dot(C, C)
@@ -72,9 +73,10 @@ def energies(P, points: Quadrature, h, H: Stiffness, rest) -> Energies:
 
 
 def gradients(at: Local, H: Stiffness, rest) -> Local:
-    """Derivatives of the energy per length by a, b, c and theta', in closed form. What several
-    components need is stored: left to XLA, each of them computes it again, and its derivatives too
-    (forward mode by two parameters: 5.7 times the run without, 3.1 with)."""
+    """Derivatives of the energy per length with respect to a, b, c and theta', in closed form.
+    Terms that several components need are stored: otherwise XLA computes them again for each
+    component, and their derivatives too (forward mode by two parameters: 5.7 times the cost of the
+    run without storing, 3.1 with)."""
     a, b, c, twist = at
     C = cross(a, b)
     s2, C, N, T = materialise((dot(a, a), C, dot(C, C), dot(C, c)))
@@ -96,15 +98,16 @@ def gradients(at: Local, H: Stiffness, rest) -> Local:
 
 @partial(jax.checkpoint, static_argnums=(1,), prevent_cse=False)
 def forces(P, points: Quadrature, h, H: Stiffness, rest) -> Float[Array, "4 n"]:
-    """Minus the gradient of the energy by control points, in closed form. Reverse mode repeats it
-    instead of storing some hundred numbers per point and step: a third of the time."""
+    """Minus the gradient of the energy with respect to the control points, in closed form. Reverse
+    mode recomputes it instead of storing some hundred values per point and step, which takes a
+    third of the time."""
     g = gradients(materialise(points.local(P, h)), H, rest)
     return -points.collect(g, h)
 
 
 def strains(at: Local, H: Stiffness):
-    """Stretch |r'| (k,), twist (k,) and curvature vector C/s^3 (3, k): its length is the bending
-    strain, and it is smooth at straight states."""
+    """Stretch |r'| (k,), twist (k,) and curvature vector C/s^3 (3, k). The length of the curvature
+    vector is the bending strain; the vector is smooth at straight states."""
     s = jnp.sqrt(dot(at.a, at.a))
     C = cross(at.a, at.b)
     twist = at.twist - dot(C, at.c) / (dot(C, C) + H.torsion_width**2)
@@ -112,6 +115,6 @@ def strains(at: Local, H: Stiffness):
 
 
 def largest_stretch(P, points: Quadrature, h):
-    """Largest |r'| - 1 in size."""
+    """Largest magnitude of |r'| - 1."""
     a = points.local(P, h).a
     return jnp.max(jnp.abs(jnp.sqrt(dot(a, a)) - 1.0))

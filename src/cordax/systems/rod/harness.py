@@ -18,8 +18,8 @@ Side = Literal["left", "right"]
 
 
 class Joint(NamedTuple):
-    """The `side` of rod `rod` continues at the `other_side` of rod `other`: one point, one tangent,
-    one angle."""
+    """Joint of two rod ends: the `side` of rod `rod` continues at the `other_side` of rod `other`,
+    with one point, one tangent and one angle."""
 
     rod: int
     side: Side
@@ -28,7 +28,7 @@ class Joint(NamedTuple):
 
 
 def _as_joints(joints) -> tuple[Joint, ...]:
-    """From joints, or their four entries."""
+    """Convert joints, or tuples of their four entries, to `Joint`s."""
     expected = "a tuple of Joint(rod, side, other, other_side)"
     listed = isinstance(joints, (tuple, list))
     four = listed and all(isinstance(j, (tuple, list)) and len(j) == 4 for j in joints)
@@ -42,11 +42,11 @@ def _as_joints(joints) -> tuple[Joint, ...]:
 
 
 class Harness(System):
-    """Rods and the joints between their free ends, seven linear constraints each: position, tangent
-    (r' of one is r' of the other, reversed where two equal sides meet) and twist.
+    """Rods with joints between their free ends. Each joint has seven linear constraints: position,
+    tangent (r' of one is r' of the other, reversed where two equal sides meet) and twist.
 
-    Coordinates, inputs and outputs are those of the rods, one after the other, with the number of
-    the rod in front."""
+    Coordinates, inputs and outputs are those of the rods, one after the other, prefixed with the
+    number of the rod."""
 
     rods: tuple[SplineRod, ...] = part_field()
     joints: tuple[Joint, ...] = eqx.field(  # pyright: ignore[reportGeneralTypeIssues]
@@ -83,7 +83,7 @@ class Harness(System):
         return 7 * len(self.joints)
 
     def parts(self, q, sizes=None):
-        """Coordinates (or velocities, forces) of each rod."""
+        """Split coordinates (or velocities, forces) by rod."""
         sizes = [rod.n_q for rod in self.rods] if sizes is None else sizes
         return jnp.split(q, np.cumsum(sizes)[:-1])
 
@@ -106,8 +106,8 @@ class Harness(System):
         return jnp.concatenate([rod.momentum(a, b) for rod, a, b in each])
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """Chain by chain: masses are constant and joints linear, so that accelerations and
-        multipliers add nothing."""
+        """Linearise chain by chain. Masses are constant and joints linear, so accelerations and
+        multipliers contribute nothing."""
         inputs = self.parts(u, [rod.n_u for rod in self.rods])
         each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
         chains = tuple(rod.linearise(t, a, b, c) for rod, a, b, c in each)
@@ -134,7 +134,7 @@ class Harness(System):
         return jnp.concatenate(rows) if rows else jnp.zeros(0, q.dtype)
 
     def constraint_terms(self, t, q, v):
-        # linear in q with constant coefficients: no bias, and one Jacobian for all states
+        # linear in q with constant coefficients: no bias, and the same Jacobian for all states
         J = jax.jacfwd(self.constraint, argnums=1)(t, jnp.zeros_like(q))
         phi, rate = jax.jvp(lambda q: self.constraint(t, q), (q,), (v,))
         return ConstraintTerms(phi, J, rate, jnp.zeros_like(phi))
@@ -155,7 +155,7 @@ class Harness(System):
         return State(q, v)
 
     def state_of(self, *states: State) -> State:
-        """One state from those of the rods."""
+        """Combine the states of the rods into one state."""
         q, v = (jnp.concatenate([getattr(s, n) for s in states]) for n in ("q", "v"))
         return State(q, v)
 

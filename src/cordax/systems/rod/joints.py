@@ -1,7 +1,9 @@
-"""Joints of a discrete rod: bends and twist between two segments, and what resists them.
+"""Joints of a discrete rod: bending and twist between two segments, and the forces that resist
+them.
 
-A joint sees eight variables, both segments a and b [m] and their angles [rad]: arrays (8, k),
-joints last. Segments are measured from reference frames: unit directions and directors across."""
+A joint depends on eight variables: the vectors of both segments a and b [m] and their angles [rad].
+Arrays have the shape (8, k), with joints last. Segments are measured from reference frames: unit
+directions and directors across them."""
 
 from typing import Any, NamedTuple
 
@@ -18,14 +20,15 @@ from ...math.safe import safe_norm
 from ...mechanics import Linearisation
 from .energy import dot
 
-#: nodes a joint joins: before, at and after it
+#: number of nodes that a joint connects: before, at and after it
 REACH = 3
 
 
 class _Seen(NamedTuple):
-    """Of both segments of joints: directions, two directors across, how the latter turn as the
-    direction moves, per angle that it moves by; curvature binormal times length, `1/(1 + cosine)`
-    between the segments, and strains times length."""
+    """Kinematics of both segments at each joint: directions (`along`); two directors across them
+    (`across`, `beside`); rotation of these directors as the direction moves, per angle of that
+    motion (`roll`); curvature binormal times length (`bend`); `1/(1 + cosine)` of the angle between
+    the segments (`share`); and strains times length."""
 
     along: Any
     across: Any
@@ -37,24 +40,27 @@ class _Seen(NamedTuple):
 
 
 class Friction(eqx.Module):
-    """Resists curvature beyond `slipped` (2, k) [1/m] with `stiffness` (k,) [N m^2 times m]; what
-    exceeds `slip` [1/m], in any direction, slips. Strains are (3, k) [1/m], twist the last."""
+    """Friction that resists curvature beyond `slipped` (2, k) [1/m] with `stiffness` (k,)
+    [N m^2 times m]. Curvature that exceeds `slip` [1/m], in any direction, slips. Strains are
+    (3, k) [1/m], with the twist last."""
 
     stiffness: Float[Array, " k"]
     slipped: Float[Array, "2 k"]
     slip: Float[Array, ""]
 
     def stuck(self, strains):
-        """Curvature (2, k) that is resisted."""
+        """Curvature (2, k) that friction resists."""
         return resisted(strains[:2] - self.slipped, self.slip)
 
     def moments(self, strains):
-        """[N m times m], (2, k); times changes of curvature they are work."""
+        """Friction moments [N m times m], shape (2, k); multiplied by changes of curvature, they
+        give work."""
         return self.stiffness * self.stuck(strains)
 
     def change(self, strains, by):
-        """Of moments (2, 8, k), with variables by which strains change as `by` (3, 8, k): what
-        slips is resisted no more along the way it slips, and less across it."""
+        """Derivatives of the moments (2, 8, k) with respect to the variables of the joint, whose
+        strains have the derivatives `by` (3, 8, k). Slipping curvature is no longer resisted in the
+        direction of slip, and less across it."""
         beyond, change = strains[:2] - self.slipped, by[:2]
         share, size = _share(beyond, self.slip)
         along = jnp.sum(beyond[:, None] * change, axis=0) / (size * size)
@@ -62,27 +68,29 @@ class Friction(eqx.Module):
         return self.stiffness * share * (change - beyond[:, None] * along)
 
     def energy(self, strains):
-        """Of what sticks [J]."""
+        """Energy [J] stored in the curvature that sticks."""
         return 0.5 * jnp.sum(self.stiffness * self.stuck(strains) ** 2)
 
 
 def resisted(beyond, slip):
-    """Of curvature (2, k) beyond what has slipped, the part that sticks."""
+    """The sticking part of the curvature (2, k) measured from the slipped curvature."""
     return _share(beyond, slip)[0] * beyond
 
 
 def _share(beyond, slip):
-    """That sticks, and the size of all."""
+    """Share of the curvature that sticks, and the magnitude of the whole curvature."""
     size = jnp.maximum(safe_norm(beyond, axis=0), 1e-9)
     return jnp.minimum(1.0, slip / size), size
 
 
 class Joints(eqx.Module):
-    """`along`, `across` (3, k + 1): references of the segments before, between and after k joints;
-    `shares` (k,) [m] of the length; `bending` (3, k) [N m^2 times m], `rest` (3, k) [1/m] of two
-    curvatures and twist, `time` (3, 1) [s] of their damping; `spacing` [m], `axial` [N] and
-    `axial_time` [s] of the segment after each joint, without stiffness after the last; `friction`,
-    if there is any."""
+    """Geometry and stiffness of k joints. `along`, `across` (3, k + 1): reference directions and
+    directors of the segments before, between and after the joints; `shares` (k,) [m]: length of rod
+    that belongs to each joint; `bending` (3, k) [N m^2 times m]: stiffness, and `rest` (3, k)
+    [1/m]: rest values, of two curvatures and twist; `time` (3, 1) [s]: their damping times;
+    `spacing` [m], `axial` [N] and `axial_time` [s]: length, axial stiffness and damping time of the
+    segment after each joint, with zero stiffness after the last; `friction`: internal friction, or
+    None."""
 
     along: Float[Array, "3 k1"]
     across: Float[Array, "3 k1"]
@@ -96,12 +104,14 @@ class Joints(eqx.Module):
     friction: Friction | None = None
 
     def strains(self, x):
-        """Curvature along the second and against the first director, and twist, (3, k) [1/m]."""
+        """Curvature along the second director, curvature against the first, and twist, (3, k)
+        [1/m]."""
         return jnp.stack(self._seen(x).strains) / self.shares
 
     def _seen(self, x) -> "_Seen":
-        """What has many uses is stored: XLA would copy all that comes before it into each of them,
-        a hundredfold in the second derivatives."""
+        """Kinematics of the joints. Quantities that are used several times are stored: otherwise
+        XLA would copy the computation of each into all of its uses, a hundredfold in the second
+        derivatives."""
         x = tuple(x)
         before, after = (slice(None, -1), slice(1, None))
         pick = lambda frame, which: tuple(component[which] for component in frame)
@@ -119,9 +129,10 @@ class Joints(eqx.Module):
         return _Seen((ta, tb), (ma, mb), (na, nb), (ha, hb), bend, share, (first, second, twist))
 
     def _strains(self, x):
-        """And their derivatives (3, 8, k), after Bergou, Audoly, Vouga, Wardetzky and Grinspun,
-        "Discrete viscous threads" (2010), for directors that turn no more than their segment; those
-        measured from a reference also turn with the way the segment takes from there."""
+        """Strains and their derivatives (3, 8, k), after Bergou, Audoly, Vouga, Wardetzky and
+        Grinspun, "Discrete viscous threads" (2010), for directors that turn no more than their
+        segment. Directors measured from a reference also turn with the path of the segment from
+        that reference."""
         seen = self._seen(x)
         (ta, tb), (ma, mb), (na, nb), (ha, hb) = seen.along, seen.across, seen.beside, seen.roll
         first, second, _ = seen.strains
@@ -130,7 +141,7 @@ class Joints(eqx.Module):
         m, n = (_times(seen.share, _plus(*pair)) for pair in (seen.across, seen.beside))
 
         def row(value, turned, sign, by_angles):
-            """Of a curvature: by both segments and both angles."""
+            """Derivatives of one curvature with respect to both segments and both angles."""
             falls = _times(-value, mean)
             a = _plus(falls, _times(sign, _cross(tb, turned)), _times(by_angles[0], ha))
             b = _plus(falls, _times(-sign, _cross(ta, turned)), _times(by_angles[1], hb))
@@ -146,7 +157,7 @@ class Joints(eqx.Module):
         return materialise((jnp.stack(seen.strains) / self.shares, by))
 
     def resistance(self, x, rate):
-        """Forces (8, k) against variables and rates."""
+        """Resisting forces (8, k) for given variables and rates."""
         found, by = self._strains(x)
         return self._bent(found, by, rate) + jnp.pad(self._stretched(x, rate)[0], ((3, 2), (0, 0)))
 
@@ -161,7 +172,8 @@ class Joints(eqx.Module):
         return jnp.sum(self._moments(found, by, rate)[:, None] * by, axis=0)
 
     def _stretched(self, x, rate):
-        """Tension (3, k), its derivatives by segments and their rates (3, 3, k)."""
+        """Tension (3, k) and its derivatives with respect to segments and their rates, (3, 3, k)
+        each."""
         b, r = x[3:6], rate[3:6]
         size = jnp.sqrt(dot(b, b))
         n = b / size
@@ -174,7 +186,8 @@ class Joints(eqx.Module):
         return pull * n, by_place, n[:, None] * viscous[None]
 
     def linearised(self, x, rate):
-        """`resistance`, and its derivatives by variables and by rates, (8, 8, k)."""
+        """Return `resistance` and its derivatives with respect to variables and rates, (8, 8, k)
+        each."""
         found, by = self._strains(x)
         push = lambda direction: jax.jvp(
             lambda x: self._strains(x)[1], (x,), (direction[:, None] * jnp.ones_like(x),)
@@ -197,39 +210,40 @@ class Joints(eqx.Module):
 
 
 def at_joints(edges, angles):
-    """Variables of joints (8, k) from those of segments (3, k + 1) and (k + 1,)."""
+    """Variables of joints (8, k) from the segments (3, k + 1) and their angles (k + 1,)."""
     return jnp.concatenate([edges[:, :-1], edges[:, 1:], angles[None, :-1], angles[None, 1:]])
 
 
 def _to_nodes(rows):
-    """Rows (8, ...) of a joint as rows (12, ...) of the nodes before, at and after it: x, y, z and
-    the angle of the segment that follows."""
+    """Convert rows (8, ...) of a joint to rows (12, ...) of the nodes before, at and after it: x,
+    y, z and the angle of the segment that follows."""
     a, b, none = rows[:3], rows[3:6], jnp.zeros_like(rows[:1])
     return jnp.concatenate([-a, rows[6:7], a - b, rows[7:8], b, none])
 
 
 def gathered(resistance):
-    """Forces (8, s + 1) of joints on nodes 0 to s - 1 and the segments after them, (4, s)."""
+    """Sum forces (8, s + 1) of joints on nodes 0 to s - 1 and the segments after them, (4, s)."""
     before, at, after = _to_nodes(resistance).reshape(REACH, 4, -1)
     late = jnp.pad(after[:, :-2], ((0, 0), (1, 0)))
     return before[:, 1:] + at[:, :-1] + late
 
 
 def joined(q) -> Float[Array, "4 s"]:
-    """Coordinates, nodes first, by nodes 0 to s - 1 and the segments after them; node 0 is held."""
+    """Rearrange coordinates, in which nodes come first, by nodes 0 to s - 1 and the segments after
+    them. Node 0 is held."""
     s = (q.shape[0] + 3) // 4
     inner = q[: 3 * (s - 1)].reshape(-1, 3).T
     return jnp.concatenate([jnp.pad(inner, ((0, 0), (1, 0))), q[None, 3 * (s - 1) :]])
 
 
 def split(blocks) -> Float[Array, " n"]:
-    """Back from `joined`."""
+    """Inverse of `joined`."""
     return jnp.concatenate([blocks[:3, 1:].T.reshape(-1), blocks[3]])
 
 
 def elements(blocks, diagonal) -> Float[Array, "s 12 12"]:
-    """The chain of matrices (8, 8, s + 1) of joints, and of a diagonal (4, s), one element per
-    node; node 0 is held, and so is what lies after node s - 1."""
+    """Assemble the chain elements, one per node, from matrices (8, 8, s + 1) of joints and a
+    diagonal (4, s). Node 0 is held, and so is everything after node s - 1."""
     whole = _to_nodes(_to_nodes(blocks).swapaxes(0, 1)).swapaxes(0, 1)  # (12, 12, s + 1)
     s = blocks.shape[-1] - 1
     inner = jnp.moveaxis(whole[:, :, 1:], 2, 0)
@@ -246,16 +260,17 @@ def elements(blocks, diagonal) -> Float[Array, "s 12 12"]:
 
 
 class JointLinearisation(Linearisation):
-    """About a state: forces, what resists displacements, `-K`, and rates, `-D`, joint by joint, (8,
-    8, s + 1), or None where only solves are left to do; `air` [N s/m] of a node and masses by
-    nodes and segments, (4, s)."""
+    """Linearisation about a state. `f`: forces; `elastic` and `viscous`: resistance to
+    displacements, `-K`, and to rates, `-D`, joint by joint, (8, 8, s + 1), or None if only solves
+    remain to be done; `air`: drag coefficient [N s/m] of a node, and `masses`, both by nodes and
+    segments, (4, s)."""
 
     f: Float[Array, " n"]
     elastic: Float[Array, "8 8 k"] | None
     viscous: Float[Array, "8 8 k"] | None
     air: Float[Array, "4 s"]
     masses: Float[Array, "4 s"]
-    #: the mass matrix is constant, and no force is held
+    #: the mass matrix is constant, and no force is held fixed
     exact: bool = eqx.field(static=True, default=True)
 
     def stiffness(self, x):
@@ -303,7 +318,7 @@ def _substituted(factor, r):
 
 
 def transported(x, a, b):
-    """Vectors `x` (3, ...), turned as unit vectors `a` turn the shortest way to `b`."""
+    """Rotate vectors `x` (3, ...) by the smallest rotation that turns unit vectors `a` into `b`."""
     return jnp.stack(_transported(tuple(x), tuple(a), tuple(b)))
 
 
@@ -330,9 +345,9 @@ def _transported(x, a, b):
 
 
 def _turned(across, along, to, angle):
-    """Directors `across` moved with unit vectors `along` to others, and turned about these; and by
-    how much they turn about the vectors as these move on, compared with turning no more than they
-    do."""
+    """Directors `across`, transported with the unit vectors `along` to the vectors `to` and rotated
+    about these by `angle`; and their rotation about these vectors as the vectors move on, relative
+    to directors that turn no more than the vectors do."""
     a = materialise(_transported(across, along, to))
     way = _times(-1.0 / (1.0 + dot(along, to)), _cross(along, to))
     return _plus(_times(jnp.cos(angle), a), _times(jnp.sin(angle), _cross(to, a))), way

@@ -1,9 +1,9 @@
-"""Kelvin and Voigt's damping of a spline rod: every strain resists its rate with its stiffness
-times a time [s].
+"""Kelvin-Voigt damping of a spline rod: every strain resists its rate with its stiffness times a
+time [s].
 
-With the strains e of a point (stretch |a|, twist, curvature vector C/|a|^3), of stiffness k, the
-local force is `sum sigma de/dx`, sigma = time k de/dt: it never feeds energy. In closed form, like
-the elastic law."""
+For the strains e of a point (stretch |a|, twist, curvature vector C/|a|^3) with stiffness k, the
+local force is `sum sigma de/dx`, sigma = time k de/dt. It never adds energy. It is in closed form,
+like the elastic law."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,8 @@ from .quadrature import Local, Quadrature
 
 
 class Stresses(NamedTuple):
-    """What strains are resisted with: a force [N], a torque [N m] and a moment (3, ...) [N m]."""
+    """Viscous stresses that resist the strain rates: a force [N], a torque [N m] and a moment
+    (3, ...) [N m]."""
 
     stretch: Float[Array, "..."]
     twist: Float[Array, "..."]
@@ -25,8 +26,8 @@ class Stresses(NamedTuple):
 
 
 class StrainGradients(NamedTuple):
-    """Of the stretch by a (3, ...), of the twist by a, b, c and theta' (10, ...), of the curvature
-    vector by a and b (3, 6, ...)."""
+    """Derivatives of the stretch by a (3, ...), of the twist by a, b, c and theta' (10, ...), and
+    of the curvature vector by a and b (3, 6, ...)."""
 
     stretch: Float[Array, "3 ..."]
     twist: Float[Array, "10 ..."]
@@ -34,7 +35,7 @@ class StrainGradients(NamedTuple):
 
 
 def stresses(at: Local, rate: Local, H: Stiffness, time) -> Stresses:
-    """Of points `at` that move with `rate`."""
+    """Viscous stresses at points `at` that move with `rate`."""
     a, b, c, _ = at
     C, dC = cross(a, b), cross(rate.a, b) + cross(a, rate.b)
     S, N, T = dot(a, a), dot(C, C), dot(C, c)
@@ -47,7 +48,7 @@ def stresses(at: Local, rate: Local, H: Stiffness, time) -> Stresses:
 
 
 def gradients(at: Local, held: Stresses, H: Stiffness) -> Local:
-    """`sum sigma de/dx`: work per length by rates of a, b, c and theta'."""
+    """Compute `sum sigma de/dx`: the work per length done on rates of a, b, c and theta'."""
     a, b, c, _ = at
     C = cross(a, b)
     S, N, T, U = dot(a, a), dot(C, C), dot(C, c), dot(C, held.bending)
@@ -60,7 +61,7 @@ def gradients(at: Local, held: Stresses, H: Stiffness) -> Local:
 
 
 def forces(P, dP, points: Quadrature, h, H: Stiffness, time) -> Float[Array, "4 n"]:
-    """On control points (4, n) moving with velocities `dP`."""
+    """Viscous forces on control points (4, n) that move with velocities `dP`."""
     at = materialise(points.local(P, h))
     held = materialise(stresses(at, points.local(dP, h), H, time))
     return -points.collect(gradients(at, held, H), h)
@@ -79,9 +80,10 @@ def strain_gradients(at: Local, H: Stiffness) -> StrainGradients:
 
 
 def derivatives(at: Local, rate: Local, H: Stiffness, time):
-    """Of the local force by rates, `sum time k (de/dx)(de/dx)^T`, and what changing strain rates
-    leave of its derivative by places, `sum time k (de/dx)(d/dt de/dx)^T`, (10, 10, ...) each. The
-    rest of the latter is that of strains under held stresses (`stiffness.second_derivatives`)."""
+    """Derivatives of the local force, (10, 10, ...) each: by rates, `sum time k (de/dx)(de/dx)^T`,
+    and the part of the derivative by positions that comes from changing strain rates,
+    `sum time k (de/dx)(d/dt de/dx)^T`. The remaining part of the latter is that of strains under
+    constant stresses (`stiffness.second_derivatives`)."""
     G, dG = materialise(jax.jvp(lambda at: strain_gradients(at, H), (at,), (rate,)))
 
     def product(x: StrainGradients):

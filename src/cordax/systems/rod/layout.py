@@ -1,4 +1,4 @@
-"""Which numbers of a spline are unknown."""
+"""Layout of the unknowns of a spline rod: control-point components that are not held."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,8 +13,9 @@ Held = tuple[tuple[bool, bool, bool, bool], tuple[bool, bool, bool, bool]]
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Unknowns of a rod, component by component: `free[c]` the control points whose x, y, z or
-    theta is unknown; `gram_blocks[c]` the Gram matrix on them, in units of h, and its inverse."""
+    """Unknowns of a rod, component by component. `free[c]`: control points whose component c
+    (x, y, z or theta) is unknown; `gram_blocks[c]`: Gram matrix of these control points, in units
+    of h; `gram_inverses[c]`: its inverse."""
 
     n: int
     left: Held
@@ -25,14 +26,14 @@ class Layout:
 
     @property
     def mask(self) -> np.ndarray:
-        """1.0 where a number is unknown, shape (4, n)."""
+        """Mask with 1.0 for every unknown component, shape (4, n)."""
         mask = np.zeros((4, self.n))
         for c, free in enumerate(self.free):
             mask[c, list(free)] = 1.0
         return mask
 
     def split(self, P):
-        """The unknowns among control points (4, n), shape (n_q,)."""
+        """Extract the unknowns from control points (4, n), shape (n_q,)."""
         return jnp.concatenate(
             [
                 P[c, i[0] : i[-1] + 1] if _whole(i) else P[c, np.array(i)]
@@ -41,7 +42,8 @@ class Layout:
         )
 
     def join(self, q, first, second, before_last, last):
-        """Control points (4, n) from unknowns and the values of held ones at both ends."""
+        """Assemble control points (4, n) from the unknowns and the values of the held components at
+        both ends."""
         rows, start = [], 0
         for c, free in enumerate(self.free):
             part = q[start : start + len(free)]
@@ -68,7 +70,7 @@ def _whole(index) -> bool:
 
 @lru_cache
 def layout(n: int, left: Held, right: Held) -> Layout:
-    """Of a rod with n control points, held as `End.held` says."""
+    """Create the layout of a rod with n control points whose ends are held as in `End.held`."""
     free = []
     for c in range(4):
         held = {0: left[0][c], 1: left[1][c], n - 1: right[0][c], n - 2: right[1][c]}

@@ -1,4 +1,4 @@
-"""The equations of a spline rod about a state: chains of span matrices."""
+"""Linearised equations of a spline rod: chains of span matrices."""
 
 import equinox as eqx
 import jax
@@ -17,10 +17,10 @@ Spans = Float[Array, "4 4 4 4 s"]
 
 
 class RodLinearisation(Linearisation):
-    """About a state: what resists displacements, `-K`, and velocities, `-D` or None, as span
-    matrices, components first, then control points, spans last, elastic ones None where only solves
-    are left to do; `springs` (2, 3) [N/m] at the ends; `densities` (4,) times h, which the Gram
-    matrix multiplies."""
+    """Linearisation of a spline rod about a state. `elastic` and `viscous`: resistance to
+    displacements, `-K`, and to velocities, `-D` or None, as span matrices, components first, then
+    control points, spans last; `elastic` is None if only solves remain to be done; `springs` (2, 3)
+    [N/m] at the ends; `densities` (4,) times h, the factors of the Gram matrix."""
 
     f: Float[Array, " n"]
     elastic: Spans | None
@@ -28,7 +28,7 @@ class RodLinearisation(Linearisation):
     springs: Float[Array, "2 3"]
     densities: Float[Array, " 4"]
     layout: Layout = eqx.field(static=True)
-    #: nothing is left out: the mass matrix is constant, and no force is held
+    #: no term is neglected: the mass matrix is constant, and no force is held fixed
     exact: bool = eqx.field(static=True, default=True)
 
     def stiffness(self, x):
@@ -91,8 +91,8 @@ class RodLinearisation(Linearisation):
 
 
 def _elements(motion: RodLinearisation, h, h2) -> Float[Array, "n 16 16"]:
-    """`M - h D - h2 K`, by control points and components, of one span after the other; unknowns
-    that are held have an equation of their own, x = 0."""
+    """Chain elements of `M - h D - h2 K`, by control points and components, span after span. Held
+    components have the separate equation x = 0."""
     layout = motion.layout
     A = h2 * motion.elastic
     A = A if motion.viscous is None else A + h * motion.viscous
@@ -109,8 +109,8 @@ def _elements(motion: RodLinearisation, h, h2) -> Float[Array, "n 16 16"]:
 
 
 def _held(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """Factors (s, 16, 16) that clear rows and columns of held unknowns, and the diagonal (n, 16,
-    16) of their own equations."""
+    """Factors (s, 16, 16) that clear rows and columns of held components, and the diagonal
+    (n, 16, 16) of their separate equations."""
     free = layout.mask.T  # (n, 4)
     touched = np.stack([free[e : e + 4].reshape(-1) for e in range(layout.n - 3)])
     own = np.zeros((layout.n, 16, 16))
@@ -119,8 +119,8 @@ def _held(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
 
 
 class HarnessLinearisation(Linearisation):
-    """Rods side by side: every one keeps its own chain, and joints are left to the complement of
-    the constraints."""
+    """Linearisation of several rods side by side. Every rod keeps its chain; joints are handled by
+    the Schur complement of the constraints."""
 
     parts: tuple[Linearisation, ...]
 

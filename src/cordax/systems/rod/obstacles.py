@@ -1,4 +1,4 @@
-"""Things a rod can lie on: shapes with a law of contact, per length of rod."""
+"""Obstacles for a rod: fixed shapes with a contact law per length of rod."""
 
 import jax
 from jaxtyping import Array, Float
@@ -11,33 +11,33 @@ from ...mechanics.parts.contact_law import ContactLaw
 
 
 class Obstacle(ContactLaw):
-    """A fixed solid that pushes: a shape, and the law of contact as keywords (`ContactLaw`) with
-    `stiffness` [N/m^2], force per length of rod and depth."""
+    """A fixed solid that pushes the rod away: a shape, and the contact law as keywords
+    (`ContactLaw`) with `stiffness` [N/m^2], force per length of rod and depth."""
 
     @property
     def solid(self) -> shapes.Shape:
-        """Geometry."""
+        """Geometry of the obstacle."""
         raise NotImplementedError
 
     def distance(self, r) -> Float[Array, " k"]:
-        """From points (3, k) [m] to the surface, negative inside."""
+        """Distance from points (3, k) [m] to the surface, negative inside."""
         return self._surface(r)[0]
 
     def _surface(self, r):
         return jax.vmap(self.solid.surface, in_axes=1, out_axes=(0, 1))(r)
 
     def energy(self, r, radius) -> Float[Array, " k"]:
-        """Per length [J/m] for a rod of a radius [m]."""
+        """Contact energy per length [J/m] for a rod with a given radius [m]."""
         return self.elastic_energy(radius - self.distance(r))
 
     def force(self, r, dr, radius) -> Float[Array, "3 k"]:
-        """Per length [N/m] on points (3, k) with velocities (3, k)."""
+        """Contact force per length [N/m] on points (3, k) with velocities (3, k)."""
         distance, normal = self._surface(r)
         return self.surface_force(radius - distance, normal, dr, axis=0)
 
 
 class FixedShape(Obstacle):
-    """Any `shape`: `Box`, `Capsule`, `HeightField`..."""
+    """Obstacle of any `shape`: `Box`, `Capsule`, `HeightField`..."""
 
     shape: shapes.Shape = part_field()
 
@@ -47,7 +47,8 @@ class FixedShape(Obstacle):
 
 
 class Plane(Obstacle):
-    """The half-space behind a plane through `point` (3,) [m] with outward `normal` (3,)."""
+    """Obstacle that fills the half-space behind a plane through `point` (3,) [m] with outward
+    `normal` (3,)."""
 
     point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
     normal: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
@@ -61,7 +62,7 @@ class Plane(Obstacle):
 
 
 class Sphere(Obstacle):
-    """A ball of `radius` [m] about `centre` (3,) [m]."""
+    """Obstacle in the shape of a ball of `radius` [m] about `centre` (3,) [m]."""
 
     centre: Float[Array, " 3"] = float_field()
     radius: Float[Array, ""] = float_field()
@@ -75,7 +76,8 @@ class Sphere(Obstacle):
 
 
 class Cylinder(Obstacle):
-    """An endless cylinder of `radius` [m] along `axis` (3,) through `point` (3,) [m]."""
+    """Obstacle in the shape of an infinite cylinder of `radius` [m] along `axis` (3,) through
+    `point` (3,) [m]."""
 
     point: Float[Array, " 3"] = float_field()
     axis: Float[Array, " 3"] = float_field()

@@ -1,4 +1,4 @@
-"""Wires that keep a bend: the plastic curvature of a rod grows where it is bent too far."""
+"""Plastic bending of wires: the plastic curvature of a rod grows where it is bent too far."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -13,18 +13,18 @@ from .spline_rod import SplineRod
 
 
 class PlasticFlow(Controller):
-    """Return mapping between steps, for a rod made with `plastic=True`.
+    """Return mapping between steps, for a rod created with `plastic=True`.
 
-    Where the elastic part of the curvature, that beyond the plastic one, exceeds `yield_curvature`
-    [1/m], the plastic part takes up the rest. A fibre strain eps_y at the surface of a round wire
-    yields at 2 eps_y/D.
+    The elastic curvature is the curvature minus the plastic curvature. Where it exceeds
+    `yield_curvature` [1/m], the excess is added to the plastic curvature. The surface of a round
+    wire of diameter D that yields at a fibre strain eps_y has the yield curvature 2 eps_y/D.
 
-    - `load`: the constant inputs of the rod's loads, or a function of time returning them;
-    - `hardening`: the share of the bending stiffness that is left beyond yield, in [0, 1): what has
-      flowed yields later, either way (isotropic). With none, bending is perfectly plastic: it
-      gathers at the weakest place, in a bend as sharp as the spline can make it;
-    - `start`: plastic curvature at each quadrature point [1/m] from end to end, of a wire bent
-      before, one way; None for none."""
+    - `load`: the constant inputs of the rod's loads, or a function of time that returns them;
+    - `hardening`: share of the bending stiffness that remains beyond yield, in [0, 1). Material
+      that has flowed yields later, in both directions (isotropic). At zero, bending is perfectly
+      plastic: it concentrates at the weakest place, in a bend as sharp as the spline can represent;
+    - `start`: initial plastic curvature at each quadrature point [1/m] from end to end, of a wire
+      that was bent in one direction before; None for none."""
 
     rod: SplineRod = part_field()
     yield_curvature: Float[Array, ""] = float_field()
@@ -49,7 +49,8 @@ class PlasticFlow(Controller):
         return none, none
 
     def __call__(self, t, state, memory):
-        """`memory`: the plastic curvature, and all that ever flowed, to and fro, (k,) each."""
+        """Update the plastic curvature. `memory`: the plastic curvature, and the accumulated
+        plastic flow in both directions, (k,) each."""
         plastic, flowed = memory
         points = self.rod.points
         at = points.local(self.rod.control(t, state.q), self.rod.span)

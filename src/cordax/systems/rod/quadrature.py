@@ -1,4 +1,4 @@
-"""From control points to quadrature points along a spline rod, and back.
+"""Mapping from control points to quadrature points along a spline rod, and back.
 
 Arrays have components first, quadrature points last. Everything is in units of a knot span; lengths
 enter as powers of the span h [m]."""
@@ -17,7 +17,8 @@ from ...math import bsplines
 
 
 class Local(NamedTuple):
-    """At each point: a = r', b = r'', c = r''' by material length, (3, ...), and theta' (...)."""
+    """Derivatives at each point: a = r', b = r'', c = r''' by material length, (3, ...), and theta'
+    (...)."""
 
     a: Float[Array, "3 ..."]
     b: Float[Array, "3 ..."]
@@ -27,15 +28,15 @@ class Local(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scattered:
-    """Points anywhere, shape (k,): `values` (k, n) of all basis functions there, `derivatives` (3
-    k, n), first to third; `weights` (k,)."""
+    """Quadrature points at arbitrary places, shape (k,). `values` (k, n): all basis functions
+    there; `derivatives` (3 k, n): their first to third derivatives; `weights` (k,)."""
 
     values: np.ndarray
     derivatives: np.ndarray
     weights: np.ndarray
 
     def local(self, P, h) -> Local:
-        """Of control points (4, n) [m, rad]."""
+        """Local derivatives for control points (4, n) [m, rad]."""
         D = P @ self.derivatives.T
         k = self.weights.shape[0]
         return Local(D[:3, :k] / h, D[:3, k : 2 * k] / h**2, D[:3, 2 * k :] / h**3, D[3, :k] / h)
@@ -44,7 +45,7 @@ class Scattered:
         return P[:3] @ self.values.T
 
     def collect(self, g: Local, h) -> Float[Array, "4 n"]:
-        """Integral along the rod of a local gradient, by control points."""
+        """Integral of a local gradient along the rod, by control points."""
         w = self.weights
         r = jnp.concatenate([g.a * w, g.b * (w / h), g.c * (w / h**2)], axis=1)
         rows = materialise(r) @ self.derivatives
@@ -52,25 +53,25 @@ class Scattered:
         return jnp.concatenate([rows, angle[None]])
 
     def collect_positions(self, f, h) -> Float[Array, "3 n"]:
-        """Integral along the rod of forces per length (3, k), by control points."""
+        """Integral of forces per length (3, k) along the rod, by control points."""
         return (f * (h * self.weights)) @ self.values
 
     def spread(self, x):
-        """Values (..., k) given from end to end, as (..., points)."""
+        """Arrange values (..., k), ordered from end to end, as (..., points)."""
         return x
 
     def gather(self, x):
-        """Back: values (..., points) from end to end, (..., k)."""
+        """Inverse of `spread`: values (..., points) ordered from end to end, (..., k)."""
         return x
 
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """The same g points in each of s spans, shape (g, s): `basis` (4, 4, g, s), derivative of order
-    0 to 3 of the four functions that live on a span; `weights` (g, s).
+    """The same g quadrature points in each of s spans, shape (g, s). `basis` (4, 4, g, s):
+    derivatives of order 0 to 3 of the four functions that are not zero on a span; `weights` (g, s).
 
-    Spans stay contiguous, and only functions that do not vanish are summed: no matrix product,
-    whose call would keep XLA from compiling the time loop into one function."""
+    Spans stay contiguous, and only functions that do not vanish are summed. There is no matrix
+    product: its library call would keep XLA from compiling the time loop into one function."""
 
     basis: np.ndarray
     weights: np.ndarray
@@ -111,7 +112,7 @@ class Spans:
 
 
 def overlap(rows):
-    """The sum of four arrays (m, s), each moved by one control point against the one before it:
+    """Sum of four arrays (m, s), each shifted by one control point against the previous one:
     (m, s + 3)."""
     moved = [jnp.pad(x, ((0, 0), (i, 3 - i))) for i, x in enumerate(rows)]
     return moved[0] + moved[1] + moved[2] + moved[3]
@@ -121,7 +122,8 @@ Quadrature = Scattered | Spans
 
 
 def check_rule(rule, n: int) -> None:
-    """Raise unless a rule sees every way in which a rod of n control points can bend."""
+    """Raise unless the quadrature points of a rule detect every bending shape of a rod with n
+    control points."""
     ok = isinstance(rule, tuple) and len(rule) == 2 and rule[0] in ("gauss", "trap")
     ok = ok and isinstance(rule[1], int) and rule[1] >= (1 if rule[0] == "gauss" else 2)
     require(ok, "quadrature", rule, '("gauss", points per span) or ("trap", points in all)')
@@ -131,20 +133,20 @@ def check_rule(rule, n: int) -> None:
 
 @lru_cache
 def _seen_bending(n: int, rule: tuple[str, int]) -> int:
-    """Rank of the curvatures at the points; n - 2, for a straight rod stays straight when moved or
-    turned, if all bending is seen."""
+    """Rank of the curvatures at the quadrature points. It is n - 2 if all bending is detected,
+    because a straight rod stays straight when it is translated or rotated."""
     return int(np.linalg.matrix_rank(bsplines.basis(n, nodes(n, rule)[0])[2]))
 
 
 def nodes(n: int, rule: tuple[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights of a rule, from end to end."""
+    """Points and weights of a quadrature rule, from end to end."""
     return (bsplines.gauss if rule[0] == "gauss" else bsplines.trapezoid)(n, rule[1])
 
 
 @lru_cache
 def quadrature(n: int, rule: tuple[str, int]) -> Quadrature:
-    """Of a rod with n control points: ("gauss", points per span) or ("trap", points in all), from
-    end to end, some of them on knots."""
+    """Quadrature of a rod with n control points: ("gauss", points per span) or ("trap", points in
+    all), from end to end, some of them on knots."""
     if rule[0] == "gauss":
         return gauss(n, rule[1])
     x, w = nodes(n, rule)
@@ -161,8 +163,8 @@ def gauss(n: int, per_span: int) -> Spans:
 
 
 def times_gram(P: Float[Array, "4 n"]) -> Float[Array, "4 n"]:
-    """`P @ bsplines.gram(n)` by its seven bands: a product of matrices would keep a time loop from
-    being compiled into one function."""
+    """Compute `P @ bsplines.gram(n)` by its seven bands: a matrix product would keep the time loop
+    from being compiled into one function."""
     n = P.shape[1]
     G = np.pad(bsplines.gram(n), ((3, 3), (0, 0)))
     around = jnp.pad(P, ((0, 0), (3, 3)))
@@ -172,6 +174,6 @@ def times_gram(P: Float[Array, "4 n"]) -> Float[Array, "4 n"]:
 
 @lru_cache
 def span_gram(n: int) -> np.ndarray:
-    """Integrals of products of the four functions of each span, exact, shape (s, 4, 4)."""
+    """Exact integrals of products of the four functions of each span, shape (s, 4, 4)."""
     exact = gauss(n, 4)
     return np.einsum("gs,igs,kgs->sik", exact.weights, exact.basis[0], exact.basis[0])

@@ -1,9 +1,9 @@
 """Deformable rods as dynamic splines: cables, wires, sutures.
 
-A cubic B-spline in (x, y, z, theta) with stretch, twist and bending energy, after Khalifa and
-Palli, "Symplectic integration for multivariate dynamic spline-based model of deformable linear
-objects" (2022), with a consistent mass matrix and a torsion that is finite at straight states
-(docs/spline-rod.md)."""
+The rod is a cubic B-spline in (x, y, z, theta) with stretch, twist and bending energy, after
+Khalifa and Palli, "Symplectic integration for multivariate dynamic spline-based model of deformable
+linear objects" (2022). It has a consistent mass matrix and a torsion that is finite at straight
+states (docs/spline-rod.md)."""
 
 from typing import ClassVar
 
@@ -31,21 +31,21 @@ from .uniform_modes import fastest_straight
 
 
 class SplineRod(System):
-    """A rod between two ends.
+    """A deformable rod between two ends.
 
     - `length` L [m], `diameter` D [m], `density` [kg/m^3];
     - `young` E [Pa], and `shear` G [Pa] or, if None, `poisson` nu: G = E/(2 (1 + nu));
-    - `left`, `right`: how its ends are held (`End`);
+    - `left`, `right`: supports of its ends (`End`);
     - `control_points` n_u >= 5 of the spline; `quadrature`: ("gauss", points per span) or ("trap",
       points in all);
     - `torsion_width` delta_t [1/m] (None: 2/L): curvatures well below it count as straight, where
-      the torsion of the centre line means nothing; `bending_width` delta_b [1/m]: rounds the cusp
-      of the energy at straight states of a rod with plastic curvature;
+      the torsion of the centre line is undefined; `bending_width` delta_b [1/m]: rounds the cusp of
+      the energy at straight states of a rod with plastic curvature;
     - `rest_strain` (3,): plastic compression [-], twist [1/m] and curvature [1/m];
-    - `damping` [s]: of Kelvin and Voigt, each strain resists its rate with this times its
-      stiffness, where the rod is `viscous`;
-    - `loads`: places, as fractions of L, where inputs push: three forces [N] each;
-    - `obstacles`: what it can touch (`Plane`, `Sphere`, `Cylinder`);
+    - `damping` [s]: Kelvin-Voigt damping of a `viscous` rod; each strain resists its rate with this
+      time times its stiffness;
+    - `loads`: points, as fractions of L, at which inputs act: three forces [N] each;
+    - `obstacles`: solids that it can touch (`Plane`, `Sphere`, `Cylinder`);
     - `plastic`: whether the plastic curvature at each quadrature point [1/m], added to that of
       `rest_strain`, is an input, for `PlasticFlow`;
     - `gravity` [m/s^2] along -z.
@@ -75,8 +75,8 @@ class SplineRod(System):
     gravity: Float[Array, ""] = float_field(default=9.81)
     closed_form: bool = flag_field(default=True)
 
-    #: implicit midpoint keeps the energy of vibrations that the step does not resolve, and on stiff
-    #: undamped wires it grows without bound
+    #: implicit midpoint keeps the energy of vibrations that the time step does not resolve; on
+    #: stiff undamped wires this energy grows without bound
     default_integrator: ClassVar[str] = "generalised_alpha"
     default_dt: ClassVar[float] = 2e-3
 
@@ -148,13 +148,13 @@ class SplineRod(System):
     # --- material
     @property
     def line_density(self):
-        """Mass and polar moment of inertia per length, mu [kg/m] and I [kg m]."""
+        """Mass per length mu [kg/m] and polar moment of inertia per length I [kg m]."""
         area = jnp.pi * self.diameter**2 / 4.0
         return self.density * area, self.density * jnp.pi * self.diameter**4 / 32.0
 
     @property
     def elasticity(self) -> elastic.Stiffness:
-        """H_s [N], H_t [N m^2], H_b [N m^2] and the two widths [1/m]."""
+        """Stiffnesses H_s [N], H_t [N m^2], H_b [N m^2] and the two widths [1/m]."""
         shear = self.young / (2.0 * (1.0 + self.poisson)) if self.shear is None else self.shear
         d4 = jnp.pi * self.diameter**4
         width = 2.0 / self.length if self.torsion_width is None else self.torsion_width
@@ -168,7 +168,7 @@ class SplineRod(System):
 
     # --- control points
     def ends_at(self, t):
-        """Outer and next control points (4,) of both ends where they are held at time `t`."""
+        """Outermost and next control points (4,) of both ends as they are held at time `t`."""
         zero = 0.0 * self.length
         ahead = jnp.stack([1.0 + zero, zero, zero])
         start, stop = jnp.stack([zero, zero, zero]), jnp.stack([self.length, zero, zero])
@@ -179,11 +179,11 @@ class SplineRod(System):
         return first, second, jnp.append(p - third * d, a), jnp.append(p, a)
 
     def control(self, t, q) -> Float[Array, "4 n"]:
-        """All control points, x, y, z and theta, held ones included."""
+        """All control points, x, y, z and theta, including held ones."""
         return self.layout.join(q, *self.ends_at(t))
 
     def control_rate(self, t, v) -> Float[Array, "4 n"]:
-        """Their velocities."""
+        """Velocities of all control points."""
         if not (self.left.moves or self.right.moves):
             zero = jnp.zeros(4, v.dtype)
             return self.layout.join(v, zero, zero, zero, zero)
@@ -201,7 +201,7 @@ class SplineRod(System):
         return elastic.energies(P, self.points, self.span, self.elasticity, self._rest(u))
 
     def _rest(self, u):
-        """Rest strains (3,), or (3, k) with plastic curvatures among the inputs."""
+        """Rest strains (3,), or (3, k) if plastic curvatures are among the inputs."""
         if not self.plastic or u is None:
             return self.rest_strain
         plastic = self.points.spread(u[3 * len(self.loads) :])
@@ -211,17 +211,17 @@ class SplineRod(System):
 
     @property
     def points(self) -> Quadrature:
-        """Where the energy is summed."""
+        """Quadrature points at which the energy is summed."""
         return quadrature(self.control_points, self.quadrature)
 
     def springs_energy(self, t, P):
-        """[J] of the springs at both ends."""
+        """Energy [J] of the springs at both ends."""
         first, _, _, last = self.ends_at(t)
         pull = lambda end, p, anchor: 0.5 * jnp.sum(end.stiffness * (p[:3] - anchor[:3]) ** 2)
         return pull(self.left, P[:, 0], first) + pull(self.right, P[:, -1], last)
 
     def weight(self) -> Float[Array, " n"]:
-        """Of each control point [N]."""
+        """Weight of each control point [N]."""
         return (
             self.line_density[0]
             * self.gravity
@@ -240,13 +240,13 @@ class SplineRod(System):
         return total + self.springs_energy(t, P)
 
     def energies(self, t, q, v):
-        """With what the held control points have, which grippers move."""
+        """Kinetic and potential energy, including the held control points, which grippers move."""
         dP = self.control_rate(t, v)
         momentum = (self.densities() * self.span)[:, None] * times_gram(dP)
         return 0.5 * jnp.sum(dP * momentum), self.potential_energy(t, q)
 
     def control_forces(self, t, q, v, u) -> Float[Array, "4 n"]:
-        """Generalised forces on all control points, held ones included."""
+        """Generalised forces on all control points, including held ones."""
         P = self.control(t, q)
         if self.closed_form:
             F = elastic.forces(P, self.points, self.span, self.elasticity, self._rest(u))
@@ -284,7 +284,7 @@ class SplineRod(System):
         return F
 
     def densities(self) -> Float[Array, " 4"]:
-        """Of x, y, z [kg/m] and theta [kg m]."""
+        """Inertia per length of x, y, z [kg/m] and theta [kg m]."""
         mu, polar = self.line_density
         return jnp.stack([mu, mu, mu, polar])
 
@@ -326,7 +326,8 @@ class SplineRod(System):
         )
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """Span by span; by differentiating the whole force where quadrature points lie on knots."""
+        """Linearise span by span; if quadrature points lie on knots, differentiate the whole
+        force."""
         if self.quadrature[0] != "gauss" or not self.closed_form:
             # the mass matrix is constant and a single rod has no constraints
             return super().linearise(t, q, v, u)
@@ -342,8 +343,8 @@ class SplineRod(System):
         )
 
     def _span_matrices(self, P, dP, u):
-        """Minus the derivatives of all forces along the rod by control points, and by their
-        velocities or None, as span matrices."""
+        """Span matrices of minus the derivatives of all forces along the rod by control points, and
+        by their velocities or None."""
         points, h, H = self.points, self.span, self.elasticity
         assert isinstance(points, Spans)
         at = materialise(points.local(P, h))
@@ -365,26 +366,28 @@ class SplineRod(System):
         return K, D
 
     def _contact_law(self, r, dr):
-        """Force per length [N/m] on points (3, ...) [m] that move with (3, ...) [m/s]."""
+        """Contact force per length [N/m] on points (3, ...) [m] that move with (3, ...) [m/s]."""
         flat = r.reshape(3, -1), dr.reshape(3, -1)
         push = [o.force(*flat, 0.5 * self.diameter) for o in self.obstacles]
         return sum(push[1:], push[0]).reshape(r.shape)
 
     def fastest_frequency(self):
-        """Of the straight rod, from its axial, bending and twisting stiffness [rad/s]."""
+        """Highest frequency [rad/s] of the straight rod, from its axial, bending and twisting
+        stiffness."""
         return fastest_straight(self)
 
     def valid(self, t, q, v):
-        """No part of the control polygon is stretched to ten times its length: explicit steps that
-        blow up end there, long before their numbers overflow."""
+        """Whether no part of the control polygon is stretched to ten times its length. Explicit
+        steps that diverge stop there, long before they overflow."""
         legs = jnp.diff(self.control(t, q)[:3], axis=1)
         rest = np.diff(bsplines.greville(self.control_points))
         return jnp.max(jnp.sum(legs * legs, axis=0) / rest**2) < (10.0 * self.span) ** 2
 
     # --- states and outputs
     def state_of(self, curve, twist=None, t: float = 0.0) -> State:
-        """At rest along a curve, a function from material coordinates (k,) from 0 to L [m] to
-        positions (k, 3) [m], by interpolation; `twist`: likewise to angles (k,) [rad]."""
+        """State at rest along a curve, by interpolation. The curve is a function from material
+        coordinates (k,) from 0 to L [m] to positions (k, 3) [m]; `twist`: likewise to angles (k,)
+        [rad]."""
         n = self.control_points
         x = bsplines.greville(n)
         collocation = bsplines.basis(n, x)[0]
@@ -396,7 +399,8 @@ class SplineRod(System):
         return State(q, jnp.zeros_like(q))
 
     def default_state(self):
-        """Straight along x, from where the left end is held, or to where the right one is."""
+        """Straight state along x, from the point that holds the left end, or to that of the right
+        end."""
         angle = jnp.zeros((self.control_points, 1)) * self.length
         x = bsplines.greville(self.control_points) * self.span
         line = jnp.stack([x, 0.0 * x, 0.0 * x], axis=1)

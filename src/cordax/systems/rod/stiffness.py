@@ -1,7 +1,7 @@
 """Second derivatives of a spline rod's energy, span by span.
 
-A span touches four control points, and with Gauss points inside of spans everything the rod feels
-is a sum over spans: the stiffness is a chain of 16 x 16 matrices."""
+A span involves four control points. With Gauss points inside the spans, all forces on the rod are
+sums over spans, so the stiffness is a chain of 16 x 16 matrices."""
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,12 @@ from .quadrature import Local, Spans
 
 
 def second_derivatives(at: Local, H: Stiffness, rest, held: Stresses | None = None):
-    """Of the energy per length by r', r'', r''' and theta', in closed form, shape (10, 10, ...);
-    with `held` stresses also of what these work on the strains.
+    """Second derivatives of the energy per length by r', r'', r''' and theta', in closed form,
+    shape (10, 10, ...); with `held` stresses, also those of the work of these constant stresses on
+    the strains.
 
-    The energy is a function of S = |r'|^2, N = |r' x r''|^2, T = (r' x r'').r''' and theta', what a
-    held moment w works of U = (r' x r'').w too."""
+    The energy is a function of S = |r'|^2, N = |r' x r''|^2, T = (r' x r'').r''' and theta'. The
+    work of a constant moment w is a function of U = (r' x r'').w too."""
     a, b, c, twist = at
     C = cross(a, b)
     S, N, T = dot(a, a), dot(C, C), dot(C, c)
@@ -89,9 +90,9 @@ def second_derivatives(at: Local, H: Stiffness, rest, held: Stresses | None = No
 
 
 def span_matrices(W, spans: Spans, h):
-    """`W` (10, 10, g, s), derivatives of a local law by r', r'', r''' and theta', as matrices of
-    the four control points of each span, shape (4, 4, 4, 4, s): components c, d, then control
-    points i, k."""
+    """Convert `W` (10, 10, g, s), derivatives of a local law by r', r'', r''' and theta', to
+    matrices of the four control points of each span, shape (4, 4, 4, 4, s): components c, d, then
+    control points i, k."""
     B = [spans.basis[p] / h**p for p in (1, 2, 3)]  # (4, g, s) each
     weighted = materialise([b * (h * spans.weights) for b in B])
     # columns: from r', r'', r''' and theta' to x, y, z and theta of control points
@@ -117,7 +118,8 @@ def _sum(terms):
 
 
 def contact_matrices(W, spans: Spans, h):
-    """`W` (3, 3, g, s), derivatives of a law by r alone, as span matrices (4, 4, 4, 4, s)."""
+    """Convert `W` (3, 3, g, s), derivatives of a law by r alone, to span matrices
+    (4, 4, 4, 4, s)."""
     B = spans.basis[0]
     columns = materialise(W[:, :, None] * (B * (h * spans.weights)))  # (c, d, k, g, s)
     rows = _sum([columns[:, :, None, :, g] * B[:, None, g] for g in range(W.shape[2])])
@@ -125,8 +127,9 @@ def contact_matrices(W, spans: Spans, h):
 
 
 def local_derivatives(law, x, rate):
-    """Of a law at points that do not see each other, `law(x, rate)`, all of shape (m, ...), by both
-    arguments: two arrays (m, m, ...), rows of results."""
+    """Derivatives of a pointwise law `law(x, rate)` by both arguments: two arrays (m, m, ...) with
+    rows of results. All arrays of the law have the shape (m, ...), and points do not depend on each
+    other."""
 
     def push(direction):
         every = direction.reshape(-1, *(1,) * (x.ndim - 1)) * jnp.ones_like(x)

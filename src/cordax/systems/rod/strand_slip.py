@@ -10,12 +10,13 @@ from .joints import resisted
 
 
 class StrandSlip(Controller):
-    """What has slipped, for a `DiscreteRod` with `stick` and `slip`.
+    """Controller that stores the slipped curvature of a `DiscreteRod` with `stick` and `slip`.
 
     Friction resists curvature that has not slipped, up to `slip` [1/m] in any direction across the
-    rod; the rest slips. Within a step the rod itself knows that, from what had slipped before it;
-    this keeps count from step to step. Friction moments are `stick EI slip` at most, and a rod bent
-    to and fro takes the energy of its hysteresis. At the start friction does nothing."""
+    rod; the excess slips. Within a step the rod computes this itself, from the curvature that had
+    slipped before the step; this controller updates that curvature from step to step. Friction
+    moments are at most `stick EI slip`, and a rod that is bent back and forth dissipates the energy
+    of its hysteresis loop. Friction is zero in the initial state."""
 
     rod: DiscreteRod = part_field()
 
@@ -26,12 +27,12 @@ class StrandSlip(Controller):
         return self.rod.strains(t, state.q)[0][:2]
 
     def init(self, state):
-        # grippers move with time, which the first call knows
+        # grippers move with time, and the time is only available in the first call
         return jnp.full((2, self.rod.segments + 1), jnp.nan, state.q.dtype)
 
     def __call__(self, t, state, memory):
-        """`memory`: the slipped curvature (2, s + 1) [1/m]; NaN before the first call, at which
-        friction does nothing."""
+        """Update the slipped curvature. `memory`: the slipped curvature (2, s + 1) [1/m]; NaN
+        before the first call, at which friction is zero."""
         bent = self._bent(t, state)
         memory = jnp.where(jnp.isnan(memory), bent, memory)
         slipped = bent - resisted(bent - memory, self.rod.slip)

@@ -1,4 +1,4 @@
-"""Vibrations of the straight rod, from its numbers alone."""
+"""Vibration frequencies of the straight rod, computed from its parameters alone."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fastest_straight(rod: "SplineRod") -> float | None:
-    """The highest angular frequency [rad/s]; None where a transformation hides numbers."""
+    """Highest angular frequency [rad/s] of the straight rod; None if a parameter is traced."""
     H, densities = rod.elasticity, rod.densities()
     numbers = (H, rod.span, densities, rod.left, rod.right)
     leaves = jax.tree.leaves(eqx.filter(numbers, eqx.is_array))
