@@ -1,4 +1,4 @@
-"""Ropes of rigid finite elements, alone and in robots."""
+"""Ropes modelled by rigid finite elements, alone and in robots."""
 
 from .axial import AxialRopes
 from .laws import LinearRope, ProgressiveRope, RopeLaw

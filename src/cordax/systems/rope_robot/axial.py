@@ -14,12 +14,13 @@ from .robot import RopeRobot
 
 
 class AxialRopes(System):
-    """`ropes` with elongations constant and linear along each rope, by Galerkin's method: what is
-    left out are axial waves, and with them the stiffness that forbids explicit steps.
+    """`ropes` whose elongations are constant plus linear along each rope, by Galerkin's method.
+    This removes axial waves, and with them the stiffness that rules out explicit steps.
 
-    The same equations as `cordax.reduction.Subspace(ropes, axial_basis(ropes), 0)`, coordinate for
-    coordinate: angles of all segments, platform, then of each rope its mean elongation and half of
-    the difference of the last to the first [m]; but accelerations cost O(s)."""
+    The equations are the same as those of `cordax.reduction.Subspace(ropes, axial_basis(ropes),
+    0)`, coordinate for coordinate: angles of all segments, platform, then for each rope its mean
+    elongation and half of the difference of the last to the first [m]. Here accelerations cost
+    O(s)."""
 
     ropes: RopeRobot = part_field()
 
@@ -53,7 +54,7 @@ class AxialRopes(System):
     def n_constraints(self):
         return self.ropes.n_constraints
 
-    # --- between both machines
+    # --- conversion between both machines
     @property
     def _shapes(self) -> Float[Array, "s 2"]:
         return jnp.asarray(axial_elimination.shapes(self.ropes.count), self.ropes.roots.dtype)
@@ -71,11 +72,11 @@ class AxialRopes(System):
         return jnp.concatenate([rows[1].T.reshape(-1), platform, c.T.reshape(-1)])
 
     def lift(self, state: State) -> State:
-        """The state of the whole robot."""
+        """State of the whole robot for a state of this machine."""
         return State(self._whole(state.q), self._whole(state.v))
 
     def project(self, state: State) -> State:
-        """The nearest state of this machine, by least squares of elongations."""
+        """Nearest state of this machine, by least squares of elongations."""
         B = self._shapes
         size = jnp.sum(B**2, axis=0)
 
@@ -136,7 +137,7 @@ class AxialRopes(System):
         a = jnp.concatenate([angles.T.reshape(-1), platform, stretch.T.reshape(-1)])
         return a, pull.T.reshape(-1) if ropes.n_constraints else jnp.zeros(0, q.dtype)
 
-    # --- energies, states and outputs: those of the whole
+    # --- energies, states and outputs: those of the whole robot
     def kinetic_energy(self, q, v):
         return self.ropes.kinetic_energy(self._whole(q), self._whole(v))
 
@@ -144,7 +145,7 @@ class AxialRopes(System):
         return self.ropes.potential_energy(t, self._whole(q))
 
     def dissipation(self, q, v):
-        """Power [W] that damping takes."""
+        """Power [W] dissipated by damping."""
         return self.ropes.dissipation(self._whole(q), self._whole(v))
 
     def default_state(self):

@@ -1,14 +1,14 @@
-"""Accelerations of ropes whose elongations are constant and linear along them: O(s), with one
+"""Accelerations of ropes whose elongations are constant plus linear along them: O(s), with one
 scalar pivot per segment.
 
-What a part of a rope below a node needs for an acceleration A of that node is the derivative of
-Gauss's function
+The force that the part of a rope below a node needs for an acceleration A of that node is the
+derivative of Gauss's function
 
     Z = A^T S A / 2 + A^T P y + y^T K y / 2,    y = (1, c'', pull)
 
-in second derivatives of the two elongations c and the pull at the end. Segment by segment from end
-to root, Z is minimised over the second derivative of the angle; at the root A is zero, dZ/dc = 0,
-and dZ/dpull is the acceleration of the end."""
+with the second derivatives of the two elongations c and the pull at the end. Segment by segment
+from end to root, Z is minimised over the second derivative of the angle; at the root A is zero,
+dZ/dc = 0, and dZ/dpull is the acceleration of the end."""
 
 from typing import NamedTuple
 
@@ -24,14 +24,15 @@ from .segments import Motion, Segments, dot
 
 
 def shapes(count: int) -> np.ndarray:
-    """Elongations of segments, constant and linear: (s, 2)."""
+    """Elongation shapes of the segments, constant and linear: (s, 2)."""
     x = np.linspace(-1.0, 1.0, count) if count > 1 else np.zeros(1)
     return np.stack([np.ones(count), x], axis=1)
 
 
 class Swept(NamedTuple):
-    """Of each segment, for back-substitution, segments first: how its angle follows the node above
-    and y, and how its end moves with y; and of each rope c'' = -(by_pull pull + alone)."""
+    """Data of each segment for back-substitution, segments first: response of its angle to the node
+    above and to y, and motion of its end with y; and for each rope c'' = -(by_pull pull +
+    alone)."""
 
     follow: Float[Array, "s 2 m"]
     share: Float[Array, "s 5 m"]
@@ -42,7 +43,8 @@ class Swept(NamedTuple):
 
 
 def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[AtEnd, Swept]:
-    """For what deformation takes, `elastic` (2, s, m): ropes condensed to their ends."""
+    """Condense ropes to their ends, for the generalised forces of deformation `elastic`
+    (2, s, m)."""
     s, m = x.length.shape
     l, u, n = x.length, x.along, x.across
     m1, m2, a1, a2 = seg.upper_mass, seg.lower_mass, seg.upper_arm, seg.lower_arm
@@ -51,7 +53,7 @@ def sweep(seg: Segments, x: Motion, elastic, gravity) -> tuple[AtEnd, Swept]:
     up = jnp.stack([0.0 * gravity, gravity])[:, None, None]
     B = jnp.asarray(shapes(s), l.dtype)
     none = jnp.zeros_like(l)
-    # end of a segment against its beginning, by y
+    # acceleration of the end of a segment relative to its beginning, by y
     shift = jnp.stack(
         [turn * n - (l * spin2) * u, u * B[:, :1], u * B[:, 1:], *(2 * [jnp.stack([none, none])])],
         axis=1,

@@ -1,13 +1,13 @@
-"""Implicit steps of ropes in O(s): the matrix `A = M - h D - h2 K` eliminated segment by segment
+"""Implicit steps of ropes in O(s): the matrix `A = M - h D - h2 K` is eliminated segment by segment
 from the ends to the roots.
 
-In stretches and angles A is full, because every segment moves all that hangs on it. But its rows
-are those of one pass along the rope and back (`inverse`), differentiated along a motion z that
-changes second derivatives by z, rates by h z and positions by h2 z. That pass couples a segment to
-what is above it through three numbers, the change w of the acceleration of its node and that of its
-angle, and hands three back, a force and a moment. So the part of a rope below a node is condensed
-to `(force, moment) = S (w, angle) - g` with S 3 by 3, and each segment costs one 2 by 2 inverse.
-A is not symmetric: velocity terms are in it."""
+In stretches and angles A is full, because every segment moves everything that hangs from it. But
+its rows come from one pass along the rope and back (`inverse`), differentiated along a motion z
+that changes second derivatives by z, rates by h z and positions by h2 z. That pass couples a
+segment to the part above it through three values: the change w of the acceleration of its node
+(two components) and the change of its angle. It returns three values, a force and a moment. So the
+part of a rope below a node is condensed to `(force, moment) = S (w, angle) - g` with S 3 by 3, and
+each segment costs one 2 by 2 inverse. A is not symmetric because it contains velocity terms."""
 
 from typing import NamedTuple
 
@@ -24,20 +24,21 @@ from .segments import Motion, Segments, dot
 
 
 class Rows(NamedTuple):
-    """Small matrices of each segment, (..., s, m). Three numbers are those of a node and its angle,
-    or of force and moment there; two are those of stretch and angle of the segment."""
+    """Small matrices of each segment, (..., s, m). An axis of length three refers to a node and its
+    angle, or to the force and moment there; an axis of length two to stretch and angle of the
+    segment."""
 
-    end: Float[Array, "3 2 s m"]  #: how its end moves
-    lever: Float[Array, "3 2 s m"]  #: how a force and a moment at its end push it
+    end: Float[Array, "3 2 s m"]  #: motion of its end
+    lever: Float[Array, "3 2 s m"]  #: effect on it of a force and a moment at its end
     lower: Float[Array, "3 3 s m"]  #: the lower rod, which moves with the end
-    own: Float[Array, "2 2 s m"]  #: its gap, its rods and the joint above
+    own: Float[Array, "2 2 s m"]  #: its gap, its rods and the joint above it
     by_node: Float[Array, "2 3 s m"]  #: upper rod and joint, which follow the node above,
     on_node: Float[Array, "3 2 s m"]  #: and push it;
-    at_node: Float[Array, "3 3 s m"]  #: what they put there
+    at_node: Float[Array, "3 3 s m"]  #: their contribution to that node
 
 
 def rows(seg: Segments, rope: Rope, x: Motion, a, loads: Loads, h, h2) -> Rows:
-    """At second derivatives `a` (2, s, m), which may be zero for those left out."""
+    """Matrices at second derivatives `a` (2, s, m); these may be zero to neglect their terms."""
     l, u, n = x.length, x.along, x.across
     kept = 1.0 - h2 * x.angle_rate**2
     turned = h2 * a[1] + 2.0 * h * x.angle_rate
@@ -79,14 +80,14 @@ def rows(seg: Segments, rope: Rope, x: Motion, a, loads: Loads, h, h2) -> Rows:
 
 
 def with_root(r: Rows, block: Float[Array, "2 2 m"]) -> Rows:
-    """A matrix on stretch and angle of the first segments besides."""
+    """Add a matrix that acts on stretch and angle of the first segments."""
     return r._replace(own=r.own.at[:, :, 0].add(block))
 
 
 class Factor(NamedTuple):
-    """For each segment, `end` and `lever` as in `Rows`, the inverse of its own 2 by 2 block; how
-    its stretch and angle follow the node and the angle above it; what its right-hand side hands up.
-    Segments first, cables last."""
+    """Factor of each segment: `end` and `lever` as in `Rows`; the inverse of its 2 by 2 block; the
+    response of its stretch and angle to the node and the angle above it (`follow`); the
+    contribution of its right-hand side to the node above (`hand`). Segments first, cables last."""
 
     end: Float[Array, "s 3 2 m"]
     lever: Float[Array, "s 3 2 m"]
@@ -100,12 +101,13 @@ _CARRIED = np.array([1.0, 1.0, 0.0])[:, None]
 
 
 def _product(A, B):
-    """Of matrices (i, k, m) and (k, j, m): written out, so that no entry is computed twice."""
+    """Product of matrices (i, k, m) and (k, j, m), written out so that no entry is computed
+    twice."""
     return sum(A[:, k, None] * B[None, k] for k in range(B.shape[0]))
 
 
 def _times(A, x):
-    """Matrices (i, k, m) times vectors (k, m)."""
+    """Product of matrices (i, k, m) and vectors (k, m)."""
     return sum(A[:, k] * x[k] for k in range(x.shape[0]))
 
 
@@ -133,7 +135,7 @@ def factorise(r: Rows) -> Factor:
 
 
 def substitute(f: Factor, b: Float[Array, "2 s m"]) -> Float[Array, "2 s m"]:
-    """`A^-1 b` for stretches and angles."""
+    """Compute `A^-1 b` for stretches and angles."""
     b = jnp.moveaxis(b, 1, 0)
     carried = _CARRIED.astype(b.dtype)
 

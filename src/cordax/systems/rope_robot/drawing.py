@@ -1,4 +1,4 @@
-"""What a rope robot shows: nodes, tensions, its picture."""
+"""Outputs and drawing of a rope robot: nodes, tensions, scene."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -18,8 +18,8 @@ def nodes(roots: Float[Array, "m 2"], x: Motion) -> Float[Array, "m k 2"]:
 def outputs(
     roots: Float[Array, "m 2"], x: Motion, tension: Field, pull: Float[Array, "m 2"] | None
 ) -> dict[str, Array]:
-    """Of ropes under a `tension` (s, m) [N], that `pull` [N] at what holds their ends, if
-    anything does."""
+    """Outputs of ropes under a `tension` (s, m) [N] that `pull` [N] at the supports of their ends,
+    if there are any."""
     out = {"node": nodes(roots, x), "root_tension": tension[0], "stretch": x.stretch.T}
     if pull is not None:
         out["end_force"] = pull
@@ -29,7 +29,7 @@ def outputs(
 
 
 def scene(ropes: Float[Array, "m k 2"], platform: Platform | None, pose) -> Scene:
-    """Ropes through their nodes, and the platform in its pose (3,)."""
+    """Scene with ropes through their nodes, and the platform in its pose (3,)."""
     points, bodies = {"exit": ropes[:, 0]}, {}
     if platform is not None:
         bodies["body"] = platform.body(pose)

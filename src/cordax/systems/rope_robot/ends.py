@@ -1,4 +1,4 @@
-"""How ropes are held at their ends: constraints, and the accelerations that they leave."""
+"""Supports at the ends of ropes: their constraints and the resulting accelerations."""
 
 from typing import NamedTuple
 
@@ -17,8 +17,8 @@ Ends = Float[Array, "2 m"]
 
 
 class Held(NamedTuple):
-    """Where the ends are to be, and how that moves: `place`, `rate` and `acceleration` for a
-    platform that does not accelerate, (2, m) each; `arm` (2, m): its lever arms, or None."""
+    """Prescribed motion of the rope ends: `place`, `rate` and `acceleration` for a platform that
+    does not accelerate, (2, m) each; `arm` (2, m): its lever arms, or None."""
 
     place: Ends
     rate: Ends
@@ -27,14 +27,15 @@ class Held(NamedTuple):
 
 
 def held_by_platform(platform: Platform, pose, rate) -> Held:
-    """`pose` x, z [m] and angle [rad]; `rate` their derivatives, (3,) each."""
+    """Motion of ends that a platform holds. `pose` x, z [m] and angle [rad]; `rate` their
+    derivatives, (3,) each."""
     arm, turned = platform.arms(pose[2])
     place = pose[:2, None] + arm
     return Held(place, rate[:2, None] + rate[2] * turned, -(rate[2] ** 2) * arm, turned)
 
 
 def held_by_motion(end_point, t) -> Held:
-    """`end_point`: a `Reference` of (m, 2) [m]."""
+    """Motion of ends that follow `end_point`, a `Reference` of (m, 2) [m]."""
     position = lambda t: end_point.position(t).T
     one = jnp.ones_like(t)
     moving = lambda t: jax.jvp(position, (t,), (one,))
@@ -43,7 +44,8 @@ def held_by_motion(end_point, t) -> Held:
 
 
 def place_of_ends(roots, x: Motion) -> tuple[Ends, Ends, Ends]:
-    """Positions, velocities and the part of accelerations without second derivatives."""
+    """Positions and velocities of the rope ends, and their accelerations at zero second
+    derivatives."""
     step = x.length * x.along
     rate = x.stretch_rate * x.along + (x.length * x.angle_rate) * x.across
     bias = (2.0 * x.stretch_rate * x.angle_rate) * x.across - (x.length * x.angle_rate**2) * x.along
@@ -52,7 +54,7 @@ def place_of_ends(roots, x: Motion) -> tuple[Ends, Ends, Ends]:
 
 
 def terms(roots, x: Motion, held: Held) -> ConstraintTerms:
-    """`Phi = end - place`, rows x, z of one rope after the other."""
+    """Constraint terms of `Phi = end - place`, with rows x, z of one rope after the other."""
     place, rate, bias = place_of_ends(roots, x)
     s, m = x.length.shape
     rows = lambda y: y.T.reshape(2 * m)
@@ -74,7 +76,7 @@ def close(
     roots, x: Motion, c: Condensed | AtEnd, held: Held, stabilisation: Stabilisation, push=None
 ):
     """Accelerations of the ends (2, m), of the platform (3,) or None, and the forces (2, m) with
-    which ropes pull at what holds them. `push`: inertias and forces of the platform, (3,) each."""
+    which ropes pull at their supports. `push`: inertias and forces of the platform, (3,) each."""
     place, rate, _ = place_of_ends(roots, x)
     alpha, beta, _ = stabilisation
     wanted = held.acceleration - 2.0 * alpha * (rate - held.rate) - beta**2 * (place - held.place)

@@ -1,9 +1,9 @@
-"""Ropes at rest, from a poor guess.
+"""Equilibrium of ropes from a poor guess.
 
-Newton's method alone throws slack ropes about: where weight hardly bends them, its steps are of any
+Newton's method alone fails for slack ropes: where weight hardly bends them, its steps can have any
 size. So each step is one of implicit Euler without velocities, `(M - h^2 K) dq = h^2 (f - Phi_q^T
 lambda)` on the constraints: short steps go downhill, long ones are Newton's. The step grows while
-what it moves is small."""
+the resulting displacement is small."""
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,12 @@ from ..._jax.program_cache import kept_filter_jit
 
 #: largest change of an angle [rad] or of the platform [m, rad] in one step
 REACH = 0.3
-#: steps [s^2] begin and end here; at the end the mass matrix no longer counts
+#: first and last step [s^2]; at the last one the mass matrix is negligible
 FIRST, LAST = 1e-4, 1e12
 
 
 def _unbalanced(robot, t, q, pull, u):
-    """Forces, what they lack in balance and constraints."""
+    """Unbalanced forces, constraint violations and constraint Jacobian."""
     v = jnp.zeros_like(q)
     terms = robot.constraint_terms(t, q, v)
     left = -robot.residual(t, q, v, u, v, pull)
@@ -28,7 +28,7 @@ def _unbalanced(robot, t, q, pull, u):
 
 
 def _step(robot, t, q, pull, u, h2):
-    """Changes of coordinates and of pulls."""
+    """Changes of the coordinates and pulls after one step."""
     v = jnp.zeros_like(q)
     left, phi, J = _unbalanced(robot, t, q, pull, u)
     motion = robot.linearise(t, q, v, u, multipliers=pull)
@@ -45,7 +45,8 @@ def _allowed(dtype) -> float:
 
 
 def settled(robot, t, q, u, max_steps: int):
-    """Configuration at rest near `q`; raises where the imbalance exceeds that of the precision."""
+    """Equilibrium configuration near `q`; raises if the imbalance exceeds the limit for the
+    precision."""
     q, force, gap = _settle(robot, t, q, u, jnp.asarray(max_steps))
     allowed = _allowed(q.dtype)
     known = known_values(force), known_values(gap)
@@ -62,8 +63,8 @@ def settled(robot, t, q, u, max_steps: int):
 
 @kept_filter_jit
 def _settle(robot, t, q, u, max_steps):
-    """Configuration at rest near `q`, and what is left of forces, relative to weight and inputs,
-    and of constraints [m]."""
+    """Equilibrium configuration near `q`, and the remaining imbalance of forces, relative to weight
+    and inputs, and of constraints [m]."""
     frozen = jax.tree.map(
         lambda x: lax.stop_gradient(x) if hasattr(x, "dtype") else x, (robot, t, u)
     )
@@ -74,7 +75,7 @@ def _settle(robot, t, q, u, max_steps):
         dq, dpull = _step(fixed, at, q, pull, inputs, h2)
         size = jnp.max(jnp.abs(dq))
         share = jnp.minimum(1.0, REACH / size)
-        # pulls of a step that is cut short are those of the whole step: they depend on directions
+        # a shortened step keeps the pulls of the full step, because they depend on directions
         grow = jnp.where(share < 1.0, 0.5, jnp.where(size < 0.3 * REACH, 4.0, 1.5))
         return q + share * dq, pull + dpull, jnp.clip(h2 * grow, FIRST, LAST), size, i + 1
 
@@ -108,7 +109,7 @@ def _step_of(robot, fixed, t, at, q, pull, u, inputs):
 
 
 def weight(robot):
-    """Of everything [N]: what forces are compared with."""
+    """Total weight [N], the scale with which forces are compared."""
     ropes = jnp.sum(robot.line_density * robot.length * jnp.ones(robot.n_ropes))
     platform = 0.0 if robot.platform is None else robot.platform.mass
     return (ropes + platform) * jnp.abs(robot.gravity)

@@ -1,10 +1,10 @@
-"""Accelerations from forces by eliminating node after node, from the roots to the ends: O(s), no
-matrix larger than 2 by 2.
+"""Forward dynamics: accelerations from forces by eliminating node after node, from the roots to the
+ends, in O(s) and with no matrix larger than 2 by 2.
 
-The increments of stretch and angle of a segment are those of its end against its beginning, so
-nodes do as coordinates; there the mass matrix is tridiagonal with 2 by 2 blocks, off the diagonal
-of rank one. Each rope is condensed to its end, `S a_end = g - pull`, which a platform, or whatever
-else holds it, completes."""
+The increments of stretch and angle of a segment follow from the motion of its end relative to its
+beginning, so nodes can serve as coordinates. In these the mass matrix is tridiagonal with 2 by 2
+blocks, and blocks off the diagonal have rank one. Each rope is condensed to its end,
+`S a_end = g - pull`. The platform, or another support, completes the equations."""
 
 from typing import NamedTuple
 
@@ -18,16 +18,17 @@ from .segments import Field, Motion, Segments, Vectors, dot
 
 
 class AtEnd(NamedTuple):
-    """Of ropes condensed to their ends, `S a_end = g - pull`: S (3, m) as xx, xz, zz and g."""
+    """Equations of ropes condensed to their ends, `S a_end = g - pull`: S (3, m) as xx, xz, zz and
+    g."""
 
     stiff: Float[Array, "3 m"]
     push: Float[Array, "2 m"]
 
 
 class Condensed(NamedTuple):
-    """After elimination: pivots (3, s, m) as inverses, xx, xz, zz; right-hand sides (2, s, m); and
-    the coupling (s, m) [kg] of each node to the one above, along its `across`. `stiff` (3, m) and
-    `push` (2, m): S and g of the ends."""
+    """Result of the elimination: pivots (3, s, m) as inverses, xx, xz, zz; right-hand sides
+    (2, s, m); and the coupling (s, m) [kg] of each node to the one above, along its `across`.
+    `stiff` (3, m) and `push` (2, m): S and g of the ends."""
 
     inverse: Float[Array, "3 s m"]
     right: Vectors
@@ -37,7 +38,7 @@ class Condensed(NamedTuple):
 
 
 def sym(S, x):
-    """`S x` for S = xx, xz, zz and x (2, ...)."""
+    """Compute `S x` for S = xx, xz, zz and x (2, ...)."""
     return jnp.stack([S[0] * x[0] + S[1] * x[1], S[1] * x[0] + S[2] * x[1]])
 
 
@@ -47,7 +48,7 @@ def sym_inverse(S):
 
 
 def _outer(n):
-    """Of unit vectors (2, ...): xx, xz, zz."""
+    """Outer products of unit vectors (2, ...): xx, xz, zz."""
     return jnp.stack([n[0] * n[0], n[0] * n[1], n[1] * n[1]])
 
 
@@ -55,15 +56,15 @@ _ONE = np.array([1.0, 0.0, 1.0])
 
 
 def condense(seg: Segments, x: Motion, Q, gravity) -> Condensed:
-    """Eliminate all nodes but the ends, for generalised forces `Q` (2, s, m) on stretches and
-    angles besides weight and inertia."""
+    """Eliminate all nodes except the ends. `Q` (2, s, m): generalised forces on stretches and
+    angles, without weight and inertia."""
     l, u, n = x.length, x.along, x.across
     m1, m2, J = seg.upper_mass, seg.lower_mass, seg.spin / l**2
     e1, e2 = seg.upper_arm / l, seg.lower_arm / l
     first = m1 * (1.0 - e1) ** 2 + m2 * e2**2 + J
     last = m1 * e1**2 + m2 * (1.0 - e2) ** 2 + J
     coupling = m1 * e1 * (1.0 - e1) + m2 * e2 * (1.0 - e2) - J
-    # what rods do while all nodes are at rest, and what that takes against their weight
+    # motion of the rods while all nodes are at rest, and the forces for it, weight included
     turn = 2.0 * x.stretch_rate * x.angle_rate / l
     swing = turn * n + x.angle_rate**2 * u
     down = jnp.stack([0.0 * gravity, gravity])[:, None, None]
@@ -75,10 +76,10 @@ def condense(seg: Segments, x: Motion, Q, gravity) -> Condensed:
     nn = _outer(n)
     block = lambda mass, k: mass * one + (k - mass) * nn
     above, below = block(m2, last), block(m1, first)
-    # nodes belong to the segment above and, but for the ends, to the one below
+    # nodes belong to the segment above and, except for the ends, to the one below
     shift = lambda y: jnp.concatenate([y[:, 1:], jnp.zeros_like(y[:, :1])], axis=1)
     diagonal, right = above + shift(below), at_last + shift(at_first)
-    # the first segment hangs on a node at rest: nothing to eliminate
+    # the first segment hangs from a node at rest, which need not be eliminated
     free = jnp.concatenate([jnp.zeros_like(coupling[:1]), coupling[1:]])
     rows = materialise((diagonal, right, free, n, nn))
     rows = [jnp.moveaxis(y, -2, 0) for y in rows]
@@ -98,7 +99,7 @@ def condense(seg: Segments, x: Motion, Q, gravity) -> Condensed:
 
 
 def substitute(seg: Segments, x: Motion, c: Condensed, end: Float[Array, "2 m"]):
-    """Second derivatives (2, s, m) of stretches and angles for accelerations of the ends."""
+    """Second derivatives (2, s, m) of stretches and angles for given accelerations of the ends."""
     n = x.across
 
     def node(below, row):

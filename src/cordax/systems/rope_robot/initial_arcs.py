@@ -1,4 +1,4 @@
-"""Ropes as arcs of circles, to begin a search with: gaps are closed by angles, never by stretch."""
+"""Ropes as circular arcs, as a first guess: gaps are closed by angles, never by stretch."""
 
 import jax.numpy as jnp
 from jax import lax
@@ -34,7 +34,7 @@ def arcs(chord: Float[Array, "2 m"], length: Float[Array, " m"], count: int):
 
 def below(platform: Platform, roots: Float[Array, "m 2"], length: Float[Array, " m"]):
     """A pose (3,) of the platform that ropes can reach: in the middle, at most as deep as the
-    shortest allows."""
+    shortest rope allows."""
     chords = roots - platform.attachments
     middle = jnp.mean(chords, axis=0)
     across = (chords - middle)[:, 0]

@@ -1,4 +1,5 @@
-"""Forces that a motion needs, by one pass from the roots to the ends and one back: O(s)."""
+"""Inverse dynamics: forces for a given motion, by one pass from the roots to the ends and one back,
+in O(s)."""
 
 from typing import NamedTuple
 
@@ -10,14 +11,15 @@ from .segments import Field, Motion, Segments, Vectors, dot
 
 
 class Accelerations(NamedTuple):
-    """Of the centres of both rods [m/s^2], (2, s, m) each."""
+    """Accelerations of the centres of both rods [m/s^2], (2, s, m) each."""
 
     upper: Vectors
     lower: Vectors
 
 
 def accelerations(seg: Segments, x: Motion, a) -> Accelerations:
-    """For second derivatives `a` (2, s, m) of stretches and angles; roots at rest."""
+    """Accelerations for second derivatives `a` (2, s, m) of stretches and angles; roots are at
+    rest."""
     spin2 = x.angle_rate**2
     radial = a[0] - x.length * spin2
     tangential = x.length * a[1] + 2.0 * x.stretch_rate * x.angle_rate
@@ -28,8 +30,8 @@ def accelerations(seg: Segments, x: Motion, a) -> Accelerations:
 
 
 class Loads(NamedTuple):
-    """Forces [N] on the rods of each segment, and on all that hangs `below` its gap, the lower rod
-    included: (2, s, m) each."""
+    """Forces [N] on the rods of each segment, and on everything that hangs `below` its gap,
+    including the lower rod: (2, s, m) each."""
 
     upper: Vectors
     lower: Vectors
@@ -37,9 +39,9 @@ class Loads(NamedTuple):
 
 
 def inertia_rows(seg: Segments, x: Motion, a, at: Accelerations, gravity, tip):
-    """Generalised forces (2, s, m) on stretches and angles that give the rods these accelerations
-    against `gravity` [m/s^2] and the forces `tip` (2, m) [N] with which ropes pull at their ends;
-    and the loads that segments carry."""
+    """Generalised forces (2, s, m) on stretches and angles that produce the given accelerations of
+    the rods against `gravity` [m/s^2] and the forces `tip` (2, m) [N] with which ropes pull at
+    their ends; and the loads that segments carry."""
     up = jnp.stack([0.0 * gravity, gravity])[:, None, None]
     upper, lower = seg.upper_mass * (at.upper + up), seg.lower_mass * (at.lower + up)
     both = upper + lower
@@ -51,8 +53,8 @@ def inertia_rows(seg: Segments, x: Motion, a, at: Accelerations, gravity, tip):
 
 
 class Rope(NamedTuple):
-    """What resists deformation, (m,) each: EA [N], EI [N m^2], retardation times [s], the angle at
-    the root [rad], and the law."""
+    """Material of the ropes, (m,) each: EA [N], EI [N m^2], retardation times [s], the angle at the
+    root [rad], and the law."""
 
     EA: Field
     EI: Field
@@ -63,13 +65,13 @@ class Rope(NamedTuple):
 
 
 def before(angle, first):
-    """The angles (s, m) of the segments above, that of the root (m,) first."""
+    """Angles (s, m) of the segments above, with that of the root (m,) first."""
     return jnp.concatenate([jnp.broadcast_to(first, angle.shape[1:])[None], angle[:-1]])
 
 
 def elastic_rows(seg: Segments, rope: Rope, x: Motion):
-    """Tension [N] and, on angles, the moments [N m] of both joints of each segment, damping
-    included: shape (2, s, m)."""
+    """Tension [N] and, on angles, the moments [N m] of both joints of each segment, including
+    damping: shape (2, s, m)."""
     tension = rope.law.tension(rope.EA, x.stretch / seg.rest)
     tension = tension + rope.axial_time * rope.EA / seg.rest * x.stretch_rate
     bend = (x.angle - before(x.angle, rope.root_angle)) * seg.joint

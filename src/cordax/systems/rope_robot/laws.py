@@ -1,4 +1,4 @@
-"""What a rope resists with: energies per length, from which forces and stiffnesses follow."""
+"""Material laws of ropes: energies per length, from which forces and stiffnesses follow."""
 
 import abc
 
@@ -12,23 +12,23 @@ from ..._base.precision import float_field
 
 
 class RopeLaw(eqx.Module):
-    """Energies per unstretched length [J/m] as functions of strain and curvature; a subclass gives
-    both, for arrays of any shape, and everything else follows by differentiation."""
+    """Energies per unstretched length [J/m] as functions of strain and curvature. A subclass
+    defines both, for arrays of any shape; tension and moment follow by differentiation."""
 
     @abc.abstractmethod
     def axial_energy(self, EA, strain) -> Array:
-        """[J/m] of a strain [-]; `EA` [N] at small strain."""
+        """Energy [J/m] of a strain [-]; `EA` [N] at small strain."""
 
     @abc.abstractmethod
     def bending_energy(self, EI, curvature) -> Array:
-        """[J/m] of a curvature [1/m]; `EI` [N m^2] at small curvature."""
+        """Energy [J/m] of a curvature [1/m]; `EI` [N m^2] at small curvature."""
 
     def tension(self, EA, strain):
-        """[N]"""
+        """Tension [N]."""
         return jax.grad(lambda e: jnp.sum(self.axial_energy(EA, e)))(strain)
 
     def moment(self, EI, curvature):
-        """[N m]"""
+        """Bending moment [N m]."""
         return jax.grad(lambda k: jnp.sum(self.bending_energy(EI, k)))(curvature)
 
 
@@ -49,11 +49,11 @@ class LinearRope(RopeLaw):
 
 
 class ProgressiveRope(RopeLaw):
-    """Stiffnesses that grow with deformation, as strands bed in and press on each other:
+    """Stiffnesses that grow with deformation, as strands settle and press on each other:
 
         tension EA e (1 + axial e^2),    moment EI k (1 + bending k^2)
 
-    `axial` [-] and `bending` [m^2], numbers or one per cable."""
+    `axial` [-] and `bending` [m^2], one value for all or one per cable."""
 
     axial: Float[Array, "..."] = float_field(default=0.0)
     bending: Float[Array, "..."] = float_field(default=0.0)

@@ -1,4 +1,4 @@
-"""The equations of a rope robot about a state, for implicit steps under its constraints."""
+"""Linearised equations of a rope robot, for implicit steps with its constraints."""
 
 import equinox as eqx
 import jax
@@ -18,8 +18,9 @@ from .segments import Layout
 
 
 class RopeLinearisation(ResidualLinearisation):
-    """Linearisation of a planar rope robot; solves go along the ropes (`block_elimination`). `root`
-    (2, 2, m): an additional matrix on stretches and angles of the first segments."""
+    """Linearisation of a planar rope robot; linear systems are solved along the ropes
+    (`block_elimination`). `root` (2, 2, m): an additional matrix on stretches and angles of the
+    first segments."""
 
     root: Float[Array, "2 2 m"] | None = None
 
@@ -32,7 +33,7 @@ class RopeLinearisation(ResidualLinearisation):
         return self.robot.join(ropes.at[:, 0].add(first), platform)
 
     def factorise(self, h, h2):
-        """Of ropes, and of the platform (3, 3) or None."""
+        """Factors of the ropes, and of the platform (3, 3) or None."""
         robot = self.robot
         seg, x = robot.motion(self.q, self.v)
         a = robot.split(self.a)[0]
@@ -88,7 +89,7 @@ class RopeLinearisation(ResidualLinearisation):
 
 
 class BareRopes(Linearisation):
-    """What solves of ropes with free ends need besides their factor."""
+    """Data that solves for ropes with free ends need in addition to their factor."""
 
     layout: Layout
     f: None = None
@@ -107,8 +108,8 @@ def _substitute(layout: Layout, factor, r):
 
 
 def _of_ends(layout: Layout, jacobian):
-    """Of each rope the two rows of its own end, by its coordinates (2, 2, s, m) and by those of the
-    platform (2, 3, m)."""
+    """For each rope, the two constraint rows of its end, by its coordinates (2, 2, s, m) and by
+    those of the platform (2, 3, m)."""
     s, m = layout.count, layout.n_ropes
     blocks = jacobian[:, : 2 * s * m].reshape(m, 2, m, s, 2)
     own = jnp.stack([blocks[j, :, j] for j in range(m)], axis=-1)  # (2, s, 2, m)
@@ -117,10 +118,11 @@ def _of_ends(layout: Layout, jacobian):
 
 
 class Elimination(eqx.Module):
-    """Ropes condensed to their ends, then the platform: the factor of `ropes`; what rows of
-    constraints see of them (2, 2, s, m), `arms` (2, 3, m) of the platform in columns and in rows;
-    the motion (2, 2, s, m) of ropes under unit pulls at their own ends, the inverse (2, 2, m) of
-    what their rows see of it, and the matrix (3, 3) left for the platform."""
+    """Elimination of the ropes, condensed to their ends, and then of the platform. Fields: the
+    factor of `ropes`; the constraint rows by rope coordinates (2, 2, s, m); `arms` (2, 3, m) of the
+    platform in columns and in rows; the motion (2, 2, s, m) of ropes under unit pulls at their
+    ends; the inverse (2, 2, m) of the constraint rows applied to this motion; and the matrix (3, 3)
+    that remains for the platform."""
 
     layout: Layout
     ropes: block_elimination.Factor
@@ -148,7 +150,7 @@ class Elimination(eqx.Module):
 
 
 class Derivative(eqx.Module):
-    """What derivatives of solutions need: the matrix itself."""
+    """The matrix itself, which derivatives of solutions need."""
 
     motion: RopeLinearisation
     h: Float[Array, ""]
@@ -162,7 +164,7 @@ class Derivative(eqx.Module):
 
 
 class RopeSaddle(eqx.Module):
-    """`[A, J^T; G, 0] [x; y] = [b; c]`, as a function of b and c."""
+    """Solver of `[A, J^T; G, 0] [x; y] = [b; c]`, as a function of b and c."""
 
     whole: Derivative
     elimination: Elimination
@@ -183,7 +185,7 @@ class RopeSaddle(eqx.Module):
 
 
 class RopeSaddlePoint(SaddlePoint):
-    """`[M, J^T; J, 0]`, likewise."""
+    """Solver of `[M, J^T; J, 0]`, in the same manner."""
 
     solver: RopeSaddle
 

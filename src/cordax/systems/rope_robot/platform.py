@@ -1,4 +1,4 @@
-"""What ropes end at."""
+"""Platform that ropes carry."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,10 +11,10 @@ from ...mechanics import Bodies
 
 
 class Platform(eqx.Module):
-    """A rigid body in the plane (x, z), turned counter-clockwise, from x to z.
+    """A rigid body in the plane (x, z), rotated counter-clockwise, from x to z.
 
     `mass` [kg], `inertia` [kg m^2] about the centre of mass, `attachments` (m, 2) [m] of the ropes
-    from there; `size` (2,) [m], width and height, for pictures."""
+    relative to it; `size` (2,) [m], width and height, for drawings."""
 
     mass: Float[Array, ""] = float_field()
     inertia: Float[Array, ""] = float_field()
@@ -30,7 +30,7 @@ class Platform(eqx.Module):
 
     @classmethod
     def plate(cls, mass, size, attachments) -> "Platform":
-        """A uniform plate of `size` (2,) [m]."""
+        """Create a uniform plate of `size` (2,) [m]."""
         width, height = size
         return cls(mass, mass * (width**2 + height**2) / 12.0, attachments, size)
 
@@ -39,15 +39,15 @@ class Platform(eqx.Module):
         return jnp.stack([self.mass, self.mass, self.inertia])
 
     def arms(self, angle) -> tuple[Float[Array, "2 m"], Float[Array, "2 m"]]:
-        """The attachments from the centre in world axes at an angle [rad], and their derivatives
-        by it: components first."""
+        """Vectors from the centre to the attachments in world axes at an angle [rad], and their
+        derivatives by this angle; components first."""
         s, c = sincos(angle)
         b = self.attachments.T
         arm = jnp.stack([c * b[0] - s * b[1], s * b[0] + c * b[1]])
         return arm, jnp.stack([-arm[1], arm[0]])
 
     def body(self, pose) -> Bodies:
-        """What it looks like: a rectangle."""
+        """Drawing of the platform: a rectangle."""
         corners = 0.5 * self.size * jnp.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
         s, c = sincos(pose[2])
         return Bodies(pose[None, :2], jnp.array([[[c, -s], [s, c]]]), corners[None, None])

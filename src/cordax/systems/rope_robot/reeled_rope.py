@@ -1,4 +1,4 @@
-"""Ropes of which more or less has left the drum."""
+"""Ropes with a variable length outside the drum."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -11,13 +11,13 @@ from .segments import Motion, Segments, motion
 
 
 class PaidOut(RopeRobot):
-    """Ropes with `payout` (m,) [m] more at their roots than `length`, changing by `payout_rate`
-    (m,) [m/s]. All of it is in the upper rod of the first segment, straight between the exit and
-    the first gap.
+    """Ropes with `payout` (m,) [m] more rope at their roots than `length`, changing by
+    `payout_rate` (m,) [m/s]. All of the payout is in the upper rod of the first segment, which is
+    straight between the exit and the first gap.
 
-    Instead of its elongation D the first coordinate of a rope is D + payout, by how much the first
-    segment is longer than without both: so what hangs on it moves as ever, and of the equations
-    only those of the first segment know of drums."""
+    The first coordinate of a rope is D + payout instead of its elongation D: the total lengthening
+    of the first segment. So the motion of everything below is unchanged, and drums enter only the
+    equations of the first segment."""
 
     payout: Float[Array, " m"] = float_field(default=0.0)
     payout_rate: Float[Array, " m"] = float_field(default=0.0)
@@ -54,15 +54,15 @@ class PaidOut(RopeRobot):
         return seg, motion(seg.rest, ropes, self.split(v)[0])
 
     def elastic_rows(self, seg, x):
-        """Also what a growing rod takes to keep turning: its moment of inertia, rho b^3/3, grows by
-        rho b^2 per payout."""
+        """Generalised forces of deformation, including the moment that keeps a growing rod turning:
+        its moment of inertia, rho b^3/3, grows by rho b^2 per payout."""
         rows = inverse.elastic_rows(seg, self.rope, x)
         turn = self._growth * x.angle_rate[0]
         return rows.at[:, 0].add(jnp.stack([-self.drag(seg) * self.payout_rate, turn]))
 
     @property
     def _growth(self) -> Float[Array, " m"]:
-        """Of moments of inertia of upper rods [kg m^2/s]."""
+        """Growth rate of the moments of inertia of upper rods [kg m^2/s]."""
         return self.density * self.rod**2 * self.payout_rate
 
     def sweep_rows(self, seg, x, a, loads, h, h2):
@@ -70,7 +70,7 @@ class PaidOut(RopeRobot):
         return rows._replace(own=rows.own.at[1, 1, 0].add(h * self._growth))
 
     def drag(self, seg: Segments) -> Float[Array, " m"]:
-        """Of the first gaps [N s/m]."""
+        """Damping coefficients of the first gaps [N s/m]."""
         return self.axial_time * self.EA / seg.rest[0]
 
     def dissipation(self, q, v):
@@ -79,12 +79,13 @@ class PaidOut(RopeRobot):
         return super().dissipation(q, own)
 
     def unwinding(self, q, v) -> Float[Array, " m"]:
-        """The force [N] along the payout that winches need against tension, weight and the turning
-        of the first segment, without that for accelerating the rope: holding a tension T, -T."""
+        """Force [N] along the payout that winches need against tension, weight and the rotation of
+        the first segment, without the force that accelerates the rope. Holding a tension T, it is
+        -T."""
         seg, x = self.motion(q, v)
         stretch = x.stretch[0] / seg.rest[0]
         tension = self.law.tension(self.EA, stretch)
-        # the energy of the gap by the payout, at a given length of the segment
+        # derivative of the energy of the gap by the payout, at a given length of the segment
         elastic = self.law.axial_energy(self.EA, stretch) - tension * (1.0 + stretch)
         damping = self.drag(seg) * (self.payout_rate - x.stretch_rate[0])
         weight = self.density * self.gravity * self.rod * x.along[1, 0]

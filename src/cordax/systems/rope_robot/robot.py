@@ -2,7 +2,7 @@
 carrying a platform.
 
 After Tempel, Schmidt, Haasdonk and Pott, "Application of the rigid finite element method to the
-simulation of cable-driven parallel robots" (2017), its misprints mended."""
+simulation of cable-driven parallel robots" (2017), with its misprints corrected."""
 
 import jax
 import jax.numpy as jnp
@@ -37,23 +37,24 @@ from .summary import summary
 class RopeRobot(System):
     """m ropes of `count` segments each in the plane (x, z), z up.
 
-    - `roots` (m, 2) [m]: where they hang;
-    - `length` [m], `line_density` [kg/m], `EA` [N], `EI` [N m^2]: numbers or one per rope;
-    - `axial_time`, `bending_time` [s]: damping, tension and moments resist their rates with these
-      times their stiffness;
-    - `root_stiffness` [-]: of the joint at the root, 0 a hinge, 1 like any other joint, 2 a clamp
-      (which converges to a clamped beam with order 2), towards `root_angle` [rad];
-    - `platform`: what all ropes carry, or `end_point`: where their ends are, (m, 2) [m] or a
-      `Reference` of it; neither: free ends;
-    - `law`: what resists stretch and bending (`LinearRope`, `ProgressiveRope`);
+    - `roots` (m, 2) [m]: points from which the ropes hang;
+    - `length` [m], `line_density` [kg/m], `EA` [N], `EI` [N m^2]: one value for all or one per
+      rope;
+    - `axial_time`, `bending_time` [s]: damping times; tension and moments resist strain rates with
+      these times their stiffness;
+    - `root_stiffness` [-]: relative stiffness of the joint at the root, 0 a hinge, 1 like any other
+      joint, 2 a clamp (which converges to a clamped beam with order 2), towards `root_angle` [rad];
+    - `platform`: body that all ropes carry, or `end_point`: positions of their ends, (m, 2) [m] or
+      a `Reference` of them; neither: free ends;
+    - `law`: resistance to stretch and bending (`LinearRope`, `ProgressiveRope`);
     - `gravity` [m/s^2] along -z.
 
-    Coordinates: of one rope after the other, from root to end, the elongation D [m] of each segment
-    and its absolute angle phi [rad], zero straight down, counter-clockwise; then x, z [m] and angle
-    [rad] of the platform. Inputs: force x, z [N] and moment [N m] on the platform, or force x, z on
-    each free end. Multipliers: the force x, z [N] of each rope on what holds its end.
+    Coordinates: rope after rope, from root to end, the elongation D [m] of each segment and its
+    absolute angle phi [rad], zero straight down, counter-clockwise; then x, z [m] and angle [rad]
+    of the platform. Inputs: force x, z [N] and moment [N m] on the platform, or force x, z on each
+    free end. Multipliers: the force x, z [N] of each rope on the support of its end.
 
-    Ropes also push: a slack rope is one that has buckled."""
+    Ropes can also push: a slack rope is one that has buckled."""
 
     roots: Float[Array, "m 2"] = float_field()
     length: Float[Array, "..."] = float_field()
@@ -97,8 +98,8 @@ class RopeRobot(System):
             self._check_reach("end_point", self.end_point.position(jnp.zeros(())))
 
     def _check_reach(self, field: str, place):
-        """Raise where ropes would have to be stretched by more than half to end at `place` (m, 2)
-        [m]."""
+        """Raise if a rope would have to be stretched by more than half of its length to end at
+        `place` (m, 2) [m]."""
         numbers, expected = (place, self.roots, self.free_length), "ends that ropes reach"
         place, roots, length = (known_values(x) for x in numbers)
         if place is None or roots is None or length is None:
@@ -164,12 +165,12 @@ class RopeRobot(System):
         return Layout(self.count, self.n_ropes)
 
     def split(self, x) -> tuple[Float[Array, "2 s m"], Float[Array, " p"]]:
-        """Of coordinates, velocities or forces: those of stretches and angles, and of the
-        platform, shape (3,) or (0,)."""
+        """Split coordinates, velocities or forces into those of stretches and angles, and those of
+        the platform, shape (3,) or (0,)."""
         return self.layout.split(x)
 
     def join(self, ropes, platform=None) -> Float[Array, " n"]:
-        """The inverse of `split`."""
+        """Inverse of `split`."""
         return self.layout.join(ropes, platform)
 
     def segments(self) -> Segments:
@@ -186,31 +187,33 @@ class RopeRobot(System):
         )
 
     def motion(self, q, v) -> tuple[Segments, Motion]:
-        """Segments, and where they are and how they move at coordinates and velocities (n_q,)."""
+        """Segments, and their positions and velocities for coordinates and velocities (n_q,)."""
         seg = self.segments()
         return seg, motion(seg.rest, self.split(q)[0], self.split(v)[0])
 
     def elastic_rows(self, seg: Segments, x: Motion) -> Float[Array, "2 s m"]:
-        """What deformation and its rate take on stretches [N] and angles [N m]."""
+        """Generalised forces on stretches [N] and angles [N m] that balance deformation and its
+        rate."""
         return inverse.elastic_rows(seg, self.rope, x)
 
     def sweep_rows(self, seg: Segments, x: Motion, a, loads, h, h2) -> block_elimination.Rows:
-        """What segments add to the matrix of implicit steps."""
+        """Contributions of the segments to the matrix of implicit steps."""
         return block_elimination.rows(seg, self.rope, x, a, loads, h, h2)
 
     @property
     def free_length(self) -> Float[Array, " m"]:
-        """Of unstretched ropes from root to end [m]."""
+        """Unstretched lengths of the ropes from root to end [m]."""
         return jnp.broadcast_to(self.length, (self.n_ropes,))
 
     def tip(self, u):
-        """Forces on free ends as pulls of the ropes, (2, m)."""
+        """Forces on free ends, expressed as pulls of the ropes, (2, m)."""
         if self.n_constraints:
             return jnp.zeros((2, self.n_ropes), self.roots.dtype)
         return -u.reshape(self.n_ropes, 2).T
 
     def platform_push(self, u):
-        """Inertias of the platform and the force on it, weight included, (3,) each, or None."""
+        """Inertias of the platform and the force on it, including its weight, (3,) each, or
+        None."""
         if self.platform is None:
             return None
         zero = 0.0 * self.gravity
@@ -218,7 +221,8 @@ class RopeRobot(System):
         return self.platform.inertias, u[:3] - weight
 
     def holding(self, t, q, v) -> ends.Held:
-        """Where the free ends of the ropes are held [m], and how what holds them moves."""
+        """Positions at which the ends of the ropes are held [m], and the motion of their
+        support."""
         if self.platform is not None:
             return ends.held_by_platform(self.platform, self.split(q)[1], self.split(v)[1])
         return ends.held_by_motion(self.end_point, t)
@@ -228,7 +232,7 @@ class RopeRobot(System):
         return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
 
     def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
-        """`M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
+        """Compute `M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
         seg, x = self.motion(q, v)
         b, w = self.split(a)
         at = inverse.accelerations(seg, x, b)
@@ -313,7 +317,7 @@ class RopeRobot(System):
 
     # --- energies
     def kinetic_energy(self, q, v):
-        """[J]"""
+        """Kinetic energy [J]."""
         return 0.5 * jnp.sum(v * self.momentum(q, v))
 
     def potential_energy(self, t, q):
@@ -333,7 +337,7 @@ class RopeRobot(System):
         return energy
 
     def dissipation(self, q, v):
-        """Power [W] that damping takes."""
+        """Power [W] dissipated by damping."""
         seg, x = self.motion(q, v)
         bend = (x.angle_rate - inverse.before(x.angle_rate, 0.0)) ** 2 * seg.joint
         axial = self.axial_time * self.EA * x.stretch_rate**2 / seg.rest
@@ -341,9 +345,9 @@ class RopeRobot(System):
 
     # --- states
     def hanging(self, pose=None, t=0.0) -> State:
-        """Ropes as arcs of circles from their roots to the platform in a pose (3,), x, z [m] and
-        angle [rad], to the prescribed ends or, free, straight from their roots: closed, at rest,
-        not in balance."""
+        """State at rest, not in equilibrium, with ropes as circular arcs that satisfy the
+        constraints. They reach from their roots to the platform in a pose (3,), x, z [m] and angle
+        [rad], or to the prescribed ends; free ropes are straight."""
         t = finite_array("t", t, ())
         if self.platform is None and self.end_point is None:
             angle = jnp.where(self.root_stiffness > 0, self.root_angle, 0.0)
@@ -365,9 +369,9 @@ class RopeRobot(System):
         return State(q, jnp.zeros_like(q))
 
     def rest(self, u=None, guess: State | None = None, t=0.0, max_steps: int = 300) -> State:
-        """In balance under constant inputs `u` (n_u,) at time `t` [s]: found from a `guess`, by
-        default `hanging()`, with limited steps; differentiable. Raises where what is left of
-        forces exceeds 1e-9 of weight and inputs, or of gaps 1e-9 m."""
+        """Equilibrium under constant inputs `u` (n_u,) at time `t` [s]. It is computed from a
+        `guess`, by default `hanging()`, with limited steps, and is differentiable. Raises if the
+        remaining force exceeds 1e-9 of weight and inputs, or a remaining gap 1e-9 m."""
         start = _hanging(self, as_float_array(t)) if guess is None else guess
         u = jnp.zeros(self.n_u, start.q.dtype) if u is None else as_float_array(u)
         require_shape("u", u, (self.n_u,))
@@ -380,10 +384,10 @@ class RopeRobot(System):
         return State(q, jnp.zeros_like(q))
 
     def default_state(self):
-        """At rest."""
+        """The equilibrium without inputs."""
         return self.rest()
 
-    # --- what people look at
+    # --- outputs and drawing
     def nodes(self, q) -> Float[Array, "m k 2"]:
         """Positions [m] of the k = count + 1 nodes of each rope, roots first."""
         return drawing.nodes(self.roots, self.motion(q, jnp.zeros_like(q))[1])
@@ -398,7 +402,7 @@ class RopeRobot(System):
         return drawing.scene(self.nodes(q), self.platform, self.split(q)[1])
 
 
-# operations that would be compiled one by one
+# compiled as a whole: otherwise each operation would be compiled separately
 @kept_filter_jit
 def _hanging(robot: RopeRobot, t) -> State:
     return robot.hanging(t=t)

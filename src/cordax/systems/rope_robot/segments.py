@@ -1,7 +1,7 @@
-"""Segments of ropes: two slender rigid rods each, with a gap between them that stretches and
-joints, the nodes, that bend.
+"""Segments of ropes. Each consists of two slender rigid rods with a gap between them that
+stretches; joints between segments, the nodes, bend.
 
-Quantities of segments have the shape (s, m): s segments from root to end, m cables; vectors in the
+Quantities of segments have the shape (s, m): s segments from root to end, m cables. Vectors in the
 plane (x, z) have their components first."""
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ Vectors = Float[Array, "2 s m"]
 
 
 def dot(a, b):
-    """Of vectors with components first."""
+    """Dot product of vectors with components first."""
     return a[0] * b[0] + a[1] * b[1]
 
 
@@ -29,7 +29,7 @@ def is_reached(place, roots, length):
 
 
 class Segments(NamedTuple):
-    """What does not depend on the motion, shape (s, m) or (1, m) where all segments are equal.
+    """Constant properties of segments, shape (s, m) or (1, m) where all segments are equal.
 
     `rest` unstretched length [m]; of the upper rod, towards the root, and of the lower one: `mass`
     [kg] and `arm` [m], half of its length; `spin`: sum of both moments of inertia [kg m^2] about
@@ -45,7 +45,7 @@ class Segments(NamedTuple):
 
 
 def segments(length, line_density, root_stiffness, count: int) -> Segments:
-    """Of equal segments; `length` [m], `line_density` [kg/m] and `root_stiffness` [-] (m,)."""
+    """Create equal segments; `length` [m], `line_density` [kg/m] and `root_stiffness` [-] (m,)."""
     rest = length[None] / count
     mass, half = 0.5 * line_density * rest, 0.5 * rest
     joint = jnp.concatenate([root_stiffness[None] / rest, jnp.tile(1.0 / rest, (count - 1, 1))])
@@ -53,7 +53,7 @@ def segments(length, line_density, root_stiffness, count: int) -> Segments:
 
 
 class Motion(NamedTuple):
-    """Segments in motion, shape (s, m) each: `stretch` D [m], `angle` phi [rad] and their rates;
+    """Motion of segments, shape (s, m) each: `stretch` D [m], `angle` phi [rad] and their rates;
     `length` l [m]; `along` u and `across` n, unit vectors (2, s, m): u(0) points down, n to +x."""
 
     stretch: Field
@@ -66,24 +66,24 @@ class Motion(NamedTuple):
 
 
 def motion(rest, q: Float[Array, "2 s m"], v: Float[Array, "2 s m"]) -> Motion:
-    """From coordinates D, phi and their rates."""
+    """Motion for coordinates D, phi and their rates."""
     s, c = materialise(sincos(q[1]))
     along, across = jnp.stack([s, -c]), jnp.stack([c, s])
     return Motion(q[0], q[1], v[0], v[1], rest + q[0], along, across)
 
 
 class Layout(eqx.Module):
-    """Where coordinates of `count` segments of `n_ropes` ropes are in vectors (n,)."""
+    """Positions of the coordinates of `count` segments of `n_ropes` ropes in vectors (n,)."""
 
     count: int = eqx.field(static=True)
     n_ropes: int = eqx.field(static=True)
 
     def split(self, x) -> tuple[Vectors, Float[Array, " p"]]:
-        """Those of stretches and angles, and the rest."""
+        """Split a vector into the entries of stretches and angles, and the remaining entries."""
         n = 2 * self.count * self.n_ropes
         return x[:n].reshape(self.n_ropes, self.count, 2).transpose(2, 1, 0), x[n:]
 
     def join(self, ropes, platform=None) -> Float[Array, " n"]:
-        """The inverse of `split`."""
+        """Inverse of `split`."""
         flat = ropes.transpose(2, 1, 0).reshape(-1)
         return flat if platform is None else jnp.concatenate([flat, platform])

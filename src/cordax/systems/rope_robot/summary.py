@@ -1,13 +1,13 @@
-"""What happened in a run of a rope robot, in words."""
+"""Text summary of a run of a rope robot."""
 
 import numpy as np
 
-#: ropes that pull with less than this [N] are called slack
+#: ropes with a tension below this [N] count as slack
 SLACK = 1.0
 
 
 def summary(run) -> dict[str, str]:
-    """Name to text, of a run with a platform."""
+    """Summary of a run with a platform, as a dictionary from names to texts."""
     t, z = np.asarray(run.t), np.asarray(run["z"])
     tension = np.asarray(run.outputs["tension"])
     slack = t[np.all(tension < SLACK, axis=1)]

@@ -16,7 +16,7 @@ from .reeled_rope import PaidOut
 from .robot import RopeRobot
 from .winched_linearisation import WinchedLinearisation, WinchedSaddlePoint
 
-#: shortest upper rod of the first segment, in lengths of it without payout
+#: shortest upper rod of the first segment, relative to its length without payout
 SHORTEST = 0.1
 
 
@@ -24,21 +24,23 @@ class WinchedRopes(System):
     """A rope robot on winches.
 
     - `ropes`: the robot with all ropes at their `length`;
-    - `drive`: of the lengths of its ropes, `Winches` (inputs are torques), `ServoWinches` or
+    - `drive`: drive of the rope lengths, `Winches` (inputs are torques), `ServoWinches` or
       `ProgrammedLengths`;
     - `reserve` [m]: rope on each drum when a rope has its `length`; it turns with the drum;
-    - `longest` [m]: of the straight piece between exit and first gap; half of `length` by default.
+    - `longest` [m]: largest length of the straight piece between exit and first gap; half of
+      `length` by default.
 
-    What leaves the drum lengthens the upper rod of the first segment, whose mass and moment of
-    inertia grow; the other segments, and the stiffness of joints, stay as they are. That rod is
-    straight: begin with as much of it as is to be reeled in. Rope on the drum is unstretched and
-    turns with it; so a winch also stretches what leaves it, and feels T (1 + e) - W at a tension T,
-    strain e and energy W per length: its work is the energy of rope and platform, to the last bit.
+    Rope that leaves the drum lengthens the upper rod of the first segment, whose mass and moment of
+    inertia grow; the other segments and the stiffness of joints do not change. That rod is
+    straight, so it must initially contain as much rope as is to be reeled in. Rope on the drum is
+    unstretched and turns with it. So a winch also stretches the rope that leaves it, and its load
+    is T (1 + e) - W at a tension T, strain e and energy W per length: its work equals the energy of
+    rope and platform to round-off.
 
-    Coordinates: those of the robot, but of each first segment D + payout for its elongation D; then
-    of one rope after the other those of its drive, or its payout [m] where lengths are programmed.
-    Programmed lengths are constraints behind those of the robot; their multipliers are the forces
-    [N] with which ropes pull at their drums."""
+    Coordinates: those of the robot, but with D + payout instead of the elongation D of each first
+    segment; then, rope after rope, those of its drive, or its payout [m] if lengths are programmed.
+    Programmed lengths are constraints that follow those of the robot; their multipliers are the
+    forces [N] with which ropes pull at their drums."""
 
     ropes: RopeRobot = part_field()
     drive: Drive = part_field()
@@ -60,12 +62,12 @@ class WinchedRopes(System):
     # --- names
     @property
     def programmed(self) -> bool:
-        """Whether lengths are given, and no coordinate drives them."""
+        """Whether lengths are prescribed, so that drives have no coordinates."""
         return not self.drive.coordinates
 
     @property
     def n_drive(self) -> int:
-        """Coordinates of each winch."""
+        """Number of coordinates of each winch."""
         return max(1, len(self.drive.coordinates))
 
     @property
@@ -98,25 +100,26 @@ class WinchedRopes(System):
 
     # --- parts
     def split(self, x):
-        """Of coordinates, velocities or forces: those of the robot, and of the winches (m, e)."""
+        """Split coordinates, velocities or forces into those of the robot and those of the winches
+        (m, e)."""
         n = self.ropes.n_q
         return x[:n], x[n:].reshape(self.ropes.n_ropes, self.n_drive)
 
     def inputs(self, u):
-        """Of the robot, and of the winches (m, k)."""
+        """Split inputs into those of the robot and those of the winches (m, k)."""
         n = self.ropes.n_u
         return u[:n], u[n:].reshape(self.ropes.n_ropes, len(self.drive.inputs))
 
     def payout(self, t, y) -> Float[Array, " m"]:
-        """[m] beyond the `length` of ropes, for coordinates of winches (m, e)."""
+        """Payout [m] beyond the `length` of ropes, for coordinates of winches (m, e)."""
         return y[:, 0] if self.programmed else self.drive.length(t, y) - self.ropes.length
 
     def lever(self, t, y) -> Float[Array, "m e"]:
-        """Payout by coordinates of winches."""
+        """Derivative of the payout by the coordinates of winches."""
         return jax.grad(lambda y: jnp.sum(self.payout(t, y)))(y)
 
     def paid_out(self, t, q, v) -> PaidOut:
-        """The robot as long as its ropes are, for states and forces of its own."""
+        """The robot with the present lengths of its ropes, for its own states and forces."""
         y, rate = self.split(q)[1], self.split(v)[1]
         payout, payout_rate = jax.jvp(lambda y: self.payout(t, y), (y,), (rate,))
         return self._with_payout(payout, payout_rate)
@@ -127,25 +130,26 @@ class WinchedRopes(System):
 
     @property
     def moved(self) -> Float[Array, " m"]:
-        """Mass [kg] of each rope that moves by its payout: what is on the drum and in the upper rod
-        of the first segment, together always the same."""
+        """Mass [kg] of each rope that moves with its payout: the rope on the drum and in the upper
+        rod of the first segment, whose sum is constant."""
         ropes = self.ropes
         mass = ropes.line_density * (self.reserve + 0.5 * ropes.length / ropes.count)
         return jnp.broadcast_to(mass, (ropes.n_ropes,))
 
     def masses(self, t, q) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        """Of each rope [kg]: outside, and on the drum."""
+        """Mass of each rope [kg]: outside, and on the drum."""
         payout = self.payout(t, self.split(q)[1])
         density = self.ropes.line_density
         return density * (self.ropes.length + payout), density * (self.reserve - payout)
 
     # --- equations
     def _own_inertia(self, t, y):
-        """Of the coordinates of winches, without ropes (m, e)."""
+        """Inertia of the coordinates of winches, without ropes (m, e)."""
         return jnp.zeros_like(y) if self.programmed else self.drive.inertia()
 
     def winch_rows(self, t, q, v, u, b) -> Float[Array, "m e"]:
-        """What coordinates of winches need for second derivatives `b` (m, e), ropes included."""
+        """Generalised forces that the coordinates of winches need for second derivatives `b`
+        (m, e), including ropes."""
         q_ropes, y = self.split(q)
         v_ropes, rate = self.split(v)
         pull = self.paid_out(t, q, v).unwinding(q_ropes, v_ropes)
@@ -180,7 +184,8 @@ class WinchedRopes(System):
         return jnp.concatenate([ropes.momentum(self.split(q)[0], own), last.reshape(-1)])
 
     def _winch_inertia(self, t, y):
-        """With ropes; payouts are those of one coordinate each (m, e)."""
+        """Inertia of the coordinates of winches, including ropes (m, e); each payout depends on one
+        coordinate."""
         return self._own_inertia(t, y) + self.moved[:, None] * self.lever(t, y) ** 2
 
     def mass_matrix(self, q):
@@ -234,7 +239,7 @@ class WinchedRopes(System):
 
     # --- energies
     def kinetic_energy(self, q, v):
-        """[J], drums and the rope on them included."""
+        """Kinetic energy [J], including drums and the rope on them."""
         return 0.5 * jnp.sum(v * self.momentum(q, v))
 
     def potential_energy(self, t, q):
@@ -243,15 +248,15 @@ class WinchedRopes(System):
         return ropes.potential_energy(t, self.split(q)[0]) + self.ropes.gravity * jnp.sum(wound)
 
     def dissipation(self, q, v):
-        """Power [W] that the damping of ropes takes; that of drives is in their forces."""
-        ropes = self.paid_out(jnp.zeros((), q.dtype), q, v)  # lengths of winches know no time
+        """Power [W] dissipated by the damping of ropes; that of drives is in their forces."""
+        ropes = self.paid_out(jnp.zeros((), q.dtype), q, v)  # does not depend on time
         return ropes.dissipation(self.split(q)[0], self.split(v)[0])
 
     def valid(self, t, q, v):
         return jnp.all(self._fits(self.payout(t, self.split(q)[1])))
 
     def _fits(self, payout):
-        """Which ropes the model holds for."""
+        """Ropes whose payout is within the validity of the model."""
         rod = 0.5 * self.ropes.length / self.ropes.count
         longest = 0.5 * self.ropes.length if self.longest is None else self.longest
         fits = (rod + payout >= SHORTEST * rod) & (rod + payout <= longest)
@@ -266,7 +271,7 @@ class WinchedRopes(System):
 
     # --- states and outputs
     def rest(self, lengths=None, u=None, guess: State | None = None, t=0.0) -> State:
-        """In balance with drums held at `lengths` (m,) [m], by default those of the drive at its
+        """Equilibrium with drums held at `lengths` (m,) [m], by default those of the drive at its
         zero or programmed at `t` [s], under inputs `u` of the robot; see `RopeRobot.rest`. `guess`:
         a state of this machine."""
         t = as_float_array(t)

@@ -1,5 +1,5 @@
-"""Ropes on winches about a state: a winch meets the first segment of its own rope alone, so it is
-eliminated there, and what is left to solve is a rope robot."""
+"""Linearised equations of ropes on winches. A winch is coupled only to the first segment of its
+rope, so it is eliminated there, and the remaining system is that of a rope robot."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from .linearisation import RopeLinearisation
 
 
 class Border(eqx.Module):
-    """What couples winches (e coordinates each) to stretch and angle of first segments, in
+    """Coupling of winches (e coordinates each) to stretch and angle of first segments, in
     `[A, B; C, E]`: `by_winch` B (2, e, m), `by_rope` C (e, 2, m), and E (e, e, m)."""
 
     by_winch: Float[Array, "2 e m"]
@@ -29,12 +29,13 @@ class Border(eqx.Module):
 
 
 def _times(A, x):
-    """Matrices (i, k, m) times vectors (k, m)."""
+    """Product of matrices (i, k, m) and vectors (k, m)."""
     return jnp.sum(A * x, axis=1)
 
 
 class WinchedLinearisation(RopeLinearisation):
-    """About a state of `WinchedRopes`, here `robot`; fields as in `RopeLinearisation`."""
+    """Linearisation of `WinchedRopes`, here `robot`, about a state; fields as in
+    `RopeLinearisation`."""
 
     def bare(self):
         return self
@@ -44,7 +45,7 @@ class WinchedLinearisation(RopeLinearisation):
         n, e, m = machine.ropes.n_q, machine.n_drive, machine.ropes.n_ropes
         zero = jnp.zeros_like(self.q)
         columns, own = [], []
-        for k in range(e):  # of all ropes at once: they do not meet there
+        for k in range(e):  # all ropes at once: they are not coupled there
             along = zero.at[n + k :: e].set(1.0)
             ropes, winches = machine.split(self.product(h, h2, along))
             columns.append(machine.ropes.split(ropes)[0][:, 0])
@@ -103,8 +104,9 @@ class WinchedLinearisation(RopeLinearisation):
 
 
 class WinchedSolver(eqx.Module):
-    """Solves for ropes with `inner`, winches from their `border`: where lengths are programmed the
-    last rows of constraints are payouts themselves, else `inner` is condensed."""
+    """Solver that uses `inner` for the ropes and `border` for the winches. If lengths are
+    programmed, the last rows of constraints are the payouts themselves; otherwise `inner` is
+    condensed."""
 
     machine: Any
     inner: Any
@@ -129,7 +131,8 @@ class WinchedSolver(eqx.Module):
 
 
 class WinchedSaddlePoint(SaddlePoint):
-    """`[M, J^T; J, 0]`: in these coordinates inertia does not couple winches and ropes."""
+    """Solver of `[M, J^T; J, 0]`: in these coordinates inertia does not couple winches and
+    ropes."""
 
     machine: Any
     inner: Any

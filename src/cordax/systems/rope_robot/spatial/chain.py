@@ -1,8 +1,8 @@
-"""Linear systems along ropes in space: nodes eliminated from the roots to the ends.
+"""Linear systems along ropes in space: nodes are eliminated from the roots to the ends.
 
-A joint and the segment below it, nodes i - 2 to i, are an element: a 9 by 9 matrix. Nodes are
-eliminated as in `math.chain`, but all ropes side by side, and the end is left: each rope is
-condensed to `S x_end = g`, S 3 by 3. O(s), no matrix larger than 9 by 9.
+A joint and the segment below it, nodes i - 2 to i, form an element: a 9 by 9 matrix. Nodes are
+eliminated as in `math.chain`, but all ropes side by side, and the end remains: each rope is
+condensed to `S x_end = g`, S 3 by 3. The cost is O(s), with no matrix larger than 9 by 9.
 
 Ropes are the last axis, nodes the first."""
 
@@ -20,18 +20,18 @@ Blocks = Float[Array, "s 9 9 m"]
 
 
 def multiply(A, B):
-    """Of matrices (a, b, m) and (b, c, m)."""
+    """Product of matrices (a, b, m) and (b, c, m)."""
     return jnp.sum(A[:, :, None] * B[None], axis=1)
 
 
 def apply(A, x):
-    """Of matrices (a, b, m) to vectors (b, m)."""
+    """Product of matrices (a, b, m) and vectors (b, m)."""
     return jnp.sum(A * x[None], axis=1)
 
 
 def inverse(A: Float[Array, "3 3 m"]) -> Float[Array, "3 3 m"]:
-    """By elimination, not by cofactors: along a rope its stiffness is up to a million times what it
-    is across, and cofactors would lose twice as many digits."""
+    """Inverse by elimination, not by cofactors: the stiffness along a rope is up to a million times
+    that across it, and cofactors would lose twice as many digits."""
     W = jnp.concatenate([A, jnp.broadcast_to(jnp.eye(3, dtype=A.dtype)[..., None], A.shape)], 1)
     for k in range(3):
         row = W[k] / W[k, k]
@@ -41,7 +41,7 @@ def inverse(A: Float[Array, "3 3 m"]) -> Float[Array, "3 3 m"]:
 
 
 def mass_elements(r: Ropes, d) -> Blocks:
-    """Of the mass matrix, with segments `d` (3, s, m) [m]."""
+    """Elements of the mass matrix, with segments `d` (3, s, m) [m]."""
     l2 = d[0] ** 2 + d[1] ** 2 + d[2] ** 2
     l = jnp.sqrt(l2)
     first = r.mass * r.arm
@@ -52,8 +52,8 @@ def mass_elements(r: Ropes, d) -> Blocks:
 
 
 def motion_elements(r: Ropes, s: Segments, h, h2) -> Blocks:
-    """Of `M - h D - h2 K`: the forces of segments differentiated along a motion z that changes
-    second derivatives by z, rates by h z and positions by h2 z."""
+    """Elements of `M - h D - h2 K`: the forces of segments differentiated along a motion z that
+    changes second derivatives by z, rates by h z and positions by h2 z."""
     shape = s.below.shape
 
     def response(e):
@@ -66,7 +66,8 @@ def motion_elements(r: Ropes, s: Segments, h, h2) -> Blocks:
 
 
 def _elements(r: Ropes, H: Float[Array, "s 6 6 m"]) -> Blocks:
-    """From forces by segments: the one above the joint spans nodes A and B, that below B and C."""
+    """Elements from derivatives of forces by segments: the segment above the joint spans nodes A
+    and B, the one below B and C."""
     H = materialise(H)
     p, pd, dp, d = H[:, :3, :3], H[:, :3, 3:], H[:, 3:, :3], H[:, 3:, 3:]
     carried = r.mass * jnp.eye(3, dtype=H.dtype)[..., None]
@@ -79,8 +80,9 @@ def _elements(r: Ropes, H: Float[Array, "s 6 6 m"]) -> Blocks:
 
 
 class ChainFactor(NamedTuple):
-    """For each of the k = s - 1 nodes above the end: the inverse of its block when its turn came,
-    how it follows the next two nodes, and what these see of it; S of the end."""
+    """Factor of a rope. For each of the k = s - 1 nodes above the end: the inverse of its block at
+    its elimination, its response to the next two nodes (`follow`), and their coupling to it
+    (`behind`); S of the end."""
 
     inverse: Float[Array, "k 3 3 m"]
     follow: Float[Array, "k 3 6 m"]
@@ -90,7 +92,7 @@ class ChainFactor(NamedTuple):
 
 def factorise(elements: Blocks) -> ChainFactor:
     elements = materialise(elements)
-    # roots, and the directions of ropes there, are given: of the first two elements only what
+    # roots, and the directions of ropes there, are given: the first two elements keep only what
     # touches nodes 1 and 2
     first = jnp.pad(elements[0, 6:, 6:], ((0, 3), (0, 3), (0, 0)))
     if elements.shape[0] > 1:
@@ -110,8 +112,8 @@ def factorise(elements: Blocks) -> ChainFactor:
 
 
 def condense(f: ChainFactor, b: Vectors):
-    """Right-hand sides (3, s, m) handed down: what nodes above the ends do alone, (k, 3, m), and g
-    of the ends, (3, m)."""
+    """Forward pass of right-hand sides (3, s, m): the solution of the nodes above the ends with the
+    later nodes fixed, (k, 3, m), and g of the ends, (3, m)."""
     b = jnp.moveaxis(b, 1, 0)
 
     def down(carry, node):
@@ -126,7 +128,7 @@ def condense(f: ChainFactor, b: Vectors):
 
 
 def substitute(f: ChainFactor, alone, end: Float[Array, "3 m"]) -> Vectors:
-    """All nodes (3, s, m), from their ends."""
+    """Solution for all nodes (3, s, m), from that of their ends."""
 
     def up(carry, node):
         follow, x = node

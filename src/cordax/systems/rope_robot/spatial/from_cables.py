@@ -1,4 +1,4 @@
-"""Ropes in the place of the straight cables of a robot."""
+"""Rope models that replace the straight cables of a robot."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -24,11 +24,11 @@ def ropes_for_cables(
     """The platform of a cable robot on ropes of `count` segments, EA [N], `line_density` [kg/m] and
     EI [N m^2], one for all or (n,); `changes`: other fields of `SpatialRopeRobot`.
 
-    Straight massless cables of these EA and unstretched lengths would hold the platform at a
-    `position` (3,) [m] with axes `rotation` (3, 3), by default where the robot begins, with a
-    `tension` (n,) [N], by default the smallest that balance it: what ropes do otherwise is what
-    straight cables leave out. Ropes begin at the points of the exits at time zero: radii of pulleys
-    and motions of carriages are left out, and lengths are constant."""
+    Straight massless cables with the same EA and unstretched lengths would hold the platform at a
+    `position` (3,) [m] with axes `rotation` (3, 3), by default the initial pose of the robot, with
+    a `tension` (n,) [N], by default the smallest tensions that balance it. Differences from that
+    pose are therefore effects that straight cables neglect. Ropes begin at the exit points at time
+    zero: pulley radii and carriage motions are neglected, and lengths are constant."""
     require_instance("robot", robot, CableRobot)
     require(robot.payload is None, "robot.payload", "a payload", "a robot without")
     body = robot.platform
@@ -63,7 +63,7 @@ def ropes_for_cables(
 
 
 def balancing(arm, along, wrench) -> Float[Array, " n"]:
-    """The smallest tensions [N] along unit vectors (n, 3) at arms (n, 3) [m] that add up to a
-    wrench (6,), in the least-squares sense."""
+    """Smallest tensions [N] along unit vectors (n, 3) at arms (n, 3) [m] whose sum is a wrench
+    (6,), in the least-squares sense."""
     W = jnp.concatenate([along, jnp.cross(arm, along)], axis=1).T
     return jnp.linalg.lstsq(W, wrench)[0]

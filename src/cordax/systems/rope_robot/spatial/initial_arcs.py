@@ -1,4 +1,4 @@
-"""Ropes in space as arcs of circles, to begin a search with."""
+"""Ropes in space as circular arcs, as a first guess."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -10,8 +10,9 @@ from ..initial_arcs import arcs
 
 @kept_filter_jit
 def hanging_arcs(chord: Float[Array, "3 m"], length, count: int) -> Float[Array, "3 s m"]:
-    """Nodes [m] from the root of sagging ropes of a length (m,) [m] over chords from root to end:
-    arcs in the vertical plane of the chord; ropes that are too short are straight and stretched."""
+    """Nodes [m], relative to the root, of sagging ropes of a length (m,) [m] over chords from root
+    to end: arcs in the vertical plane of the chord; ropes that are too short are straight and
+    stretched."""
     across = safe_norm(chord[:2], axis=0)
     upright = across == 0.0
     safe = jnp.where(upright, 1.0, across)

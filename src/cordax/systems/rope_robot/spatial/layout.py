@@ -1,4 +1,4 @@
-"""What ropes in space are made of: their numbers, checked, and their coordinates."""
+"""Fields of ropes in space, with their checks, and the layout of their coordinates."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -103,7 +103,7 @@ class RopesInSpace(System):
 
     @property
     def n_nodes(self) -> int:
-        """Of each rope, that are coordinates of their own."""
+        """Number of nodes of each rope whose positions are coordinates."""
         free = self.platform is None and self.end_point is None
         return self.count if free else self.count - 1
 
@@ -153,25 +153,25 @@ class RopesInSpace(System):
 
     # --- parts
     def split(self, x) -> tuple[Float[Array, "3 k m"], Float[Array, " p"]]:
-        """Of coordinates, velocities or forces: those of nodes, and of the platform, shape (12,) or
-        (0,)."""
+        """Split coordinates, velocities or forces into those of nodes, and those of the platform,
+        shape (12,) or (0,)."""
         n = 3 * self.n_nodes * self.n_ropes
         return x[:n].reshape(self.n_ropes, self.n_nodes, 3).transpose(2, 1, 0), x[n:]
 
     def join(self, nodes: Float[Array, "3 s m"], platform=None) -> Float[Array, " n"]:
-        """The inverse of `split`; ends that are no coordinates are left out."""
+        """Inverse of `split`; ends that are not coordinates are left out."""
         flat = nodes[:, : self.n_nodes].transpose(2, 1, 0).reshape(-1)
         return flat if platform is None else jnp.concatenate([flat, platform])
 
     def with_ends(self, nodes, ends=None) -> Float[Array, "3 s m"]:
-        """Nodes with their `ends` (3, m), zero unless given, where these are no coordinates."""
+        """Append the `ends` (3, m), zero by default, to the nodes if they are not coordinates."""
         if self.n_nodes == self.count:
             return nodes
         ends = jnp.zeros_like(nodes[:, 0]) if ends is None else ends
         return jnp.concatenate([nodes, ends[:, None]], axis=1)
 
     def weights(self) -> Float[Array, "m 4"]:
-        """Of the natural coordinates of the platform at the attachments."""
+        """Weights of the natural coordinates of the platform at the attachments."""
         assert self.platform is not None
         return self.platform.weights(self.attachments)
 
@@ -182,20 +182,20 @@ class RopesInSpace(System):
         return ropes(*map(each, first), self.count, *map(each, numbers), self.law)
 
     def places(self, q) -> Float[Array, "3 s m"]:
-        """Positions [m] of all nodes but the roots."""
+        """Positions [m] of all nodes except the roots."""
         nodes, platform = self.split(q)
         if self.platform is not None:
             return self.with_ends(nodes, place(self.weights(), platform).T)
         return self.with_ends(nodes, None if self.end_point is None else self.end_point.T)
 
     def rates(self, v) -> Float[Array, "3 s m"]:
-        """Velocities or accelerations of all nodes but the roots."""
+        """Velocities or accelerations of all nodes except the roots."""
         nodes, platform = self.split(v)
         ends = None if self.platform is None else place(self.weights(), platform).T
         return self.with_ends(nodes, ends)
 
     def segments(self, q, v, a) -> Segments:
-        """In motion."""
+        """Segments in motion."""
         root = jnp.broadcast_to(self.root_direction, (self.n_ropes, 3)).T[:, None]
         d = jnp.diff(self.places(q), axis=1, prepend=self.roots.T[:, None])
         rate, second = (jnp.diff(self.rates(x), axis=1, prepend=0.0 * root) for x in (v, a))
@@ -203,7 +203,7 @@ class RopesInSpace(System):
         return Segments(above(d, root), above(rate, 0.0 * root), d, rate, second)
 
     def _there(self) -> Float[Array, "3 m"]:
-        """Where ends are held, or where the platform begins."""
+        """Points at which ends are held, or those of the platform in its initial pose."""
         if self.platform is None:
             assert self.end_point is not None
             return self.end_point.T

@@ -1,4 +1,4 @@
-"""The equations of ropes in space about a state: solves along the ropes, then for the platform."""
+"""Linearised equations of ropes in space: solves along the ropes, then for the platform."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ from . import chain
 
 
 class Factor(eqx.Module):
-    """Of ropes, and the matrix (12, 12) that they leave for the platform, or None. Where the ends
-    are not those of a platform, they are free, or `held`."""
+    """Factor of the ropes, and the matrix (12, 12) that remains for the platform, or None. Without
+    a platform, the ends are free or `held`."""
 
     ropes: chain.ChainFactor
     weights: Float[Array, "m 4"] | None
@@ -27,7 +27,8 @@ class Factor(eqx.Module):
 
     @staticmethod
     def of(elements, weights, platform, held: bool) -> "Factor":
-        """`weights` (m, 4) of the attachments and the matrix (12, 12) of the `platform` alone."""
+        """Create the factor from `weights` (m, 4) of the attachments and the matrix (12, 12) of the
+        `platform` alone."""
         ropes = chain.factorise(elements)
         if platform is None:
             return Factor(ropes, None, None, held)
@@ -37,7 +38,8 @@ class Factor(eqx.Module):
         return Factor(ropes, weights, platform + seen, held)
 
     def begin(self, b, p):
-        """Ropes condensed: what they do alone, and the right-hand side of the ends or platform."""
+        """Condense the ropes: their solution with fixed ends, and the right-hand side of the ends
+        or platform."""
         alone, g = chain.condense(self.ropes, b)
         if self.weights is None:
             return alone, g
@@ -50,12 +52,13 @@ class Factor(eqx.Module):
         return chain.substitute(self.ropes, alone, x)
 
     def ends(self, g):
-        """Of ropes alone, (3, m)."""
+        """Motion of the rope ends without a platform, shape (3, m)."""
         return jnp.zeros_like(g) if self.held else chain.apply(chain.inverse(self.ropes.end), g)
 
 
 class SpatialRopeLinearisation(ResidualLinearisation):
-    """Linearisation of a spatial rope robot; solves go along the ropes (`chain`)."""
+    """Linearisation of a spatial rope robot; linear systems are solved along the ropes
+    (`chain`)."""
 
     def factorise(self, h, h2) -> Factor:
         robot = self.robot
@@ -83,7 +86,7 @@ class SpatialRopeLinearisation(ResidualLinearisation):
 
 
 def solve_ropes(robot, factor: Factor, product, b, symmetric: bool = False):
-    """`A x = b` where `product(x)` is A x."""
+    """Solve `A x = b`, where `product(x)` is A x."""
     factor = lax.stop_gradient(factor)
 
     def alone(r):
@@ -99,14 +102,15 @@ def solve_ropes(robot, factor: Factor, product, b, symmetric: bool = False):
 
 
 def _saddle_matrix(factor: Factor, jacobian, rows):
-    """That of the platform under the rigidity of its body, (18, 18): the only constraints."""
+    """Matrix (18, 18) of the platform with the rigidity of its body, the only constraints."""
     J, G = jacobian[:, -12:], rows[:, -12:]
     zero = jnp.zeros((J.shape[0], J.shape[0]), J.dtype)
     return materialise(jnp.block([[factor.platform, J.T], [G, zero]]))
 
 
 class SpatialRopeSaddle(eqx.Module):
-    """`[A, J^T; G, 0] [x; y] = [b; c]`: ropes condensed to their ends, then the platform."""
+    """Solver of `[A, J^T; G, 0] [x; y] = [b; c]`: ropes are condensed to their ends, then the
+    platform is solved for."""
 
     motion: Any
     h: Float[Array, ""]
@@ -141,7 +145,7 @@ class SpatialRopeSaddle(eqx.Module):
 
 
 class MassMatrix(eqx.Module):
-    """`[M, J^T; J, 0]` as a linearisation without motion."""
+    """Mass matrix of `[M, J^T; J, 0]` as a linearisation without motion."""
 
     robot: Any
     q: Float[Array, " n"]
@@ -151,7 +155,7 @@ class MassMatrix(eqx.Module):
 
 
 class SpatialRopeSaddlePoint(SaddlePoint):
-    """`[M, J^T; J, 0]`, likewise."""
+    """Solver of `[M, J^T; J, 0]`, in the same manner."""
 
     solver: SpatialRopeSaddle
 

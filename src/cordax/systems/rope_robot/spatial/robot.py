@@ -31,26 +31,27 @@ from .segments import Ropes, direction, dissipated_power, elastic_energy, forces
 class SpatialRopeRobot(RopesInSpace):
     """m ropes of `count` segments each in space, z up; motion in a plane is that of `RopeRobot`.
 
-    - `roots` (m, 3) [m]: where they hang;
-    - `length` [m], `line_density` [kg/m], `EA` [N], `EI` [N m^2]: numbers or one per rope;
-    - `axial_time`, `bending_time` [s]: damping, tension and moments resist their rates with these
-      times their stiffness;
-    - `root_stiffness` [-]: of the joint at the root, 0 a hinge, 1 like any other joint, 2 a clamp,
-      towards the unit vector `root_direction` (3,) or (m, 3);
-    - `platform`: the body that all ropes carry, at `attachments` (m, 3) [m] in its axes, begun at a
-      `position` (3,) [m] with axes `rotation` (3, 3); or `end_point`: where the ends are held,
+    - `roots` (m, 3) [m]: points from which the ropes hang;
+    - `length` [m], `line_density` [kg/m], `EA` [N], `EI` [N m^2]: one value for all or one per
+      rope;
+    - `axial_time`, `bending_time` [s]: damping times; tension and moments resist strain rates with
+      these times their stiffness;
+    - `root_stiffness` [-]: relative stiffness of the joint at the root, 0 a hinge, 1 like any other
+      joint, 2 a clamp, towards the unit vector `root_direction` (3,) or (m, 3);
+    - `platform`: the body that all ropes carry, at `attachments` (m, 3) [m] in its axes, initially
+      at a `position` (3,) [m] with axes `rotation` (3, 3); or `end_point`: where the ends are held,
       (m, 3) [m]; neither: free ends;
     - `linear_damping` [N s/m], `angular_damping` [N m s]: of the platform;
-    - `law`: what resists stretch and bending (`LinearRope`, `ProgressiveRope`);
+    - `law`: resistance to stretch and bending (`LinearRope`, `ProgressiveRope`);
     - `gravity` [m/s^2] along -z.
 
     Coordinates: x, y, z [m] of the nodes of one rope after the other, from root to end, then the
-    natural coordinates of the platform (12), of which the ends of ropes are part; constraints: its
-    rigidity (6). Nothing is singular anywhere but a segment of no length or one folded back upon
-    the one before. Inputs: force [N] at the centre of mass of the platform and torque [N m], or a
+    natural coordinates of the platform (12), which determine the ends of the ropes; constraints:
+    its rigidity (6). The only singular states are a segment of zero length and one folded back onto
+    the previous one. Inputs: force [N] at the centre of mass of the platform and torque [N m], or a
     force on each free end.
 
-    Ropes neither twist nor spin about themselves; they also push: a slack rope has buckled."""
+    Ropes neither twist nor spin about their axes. They can also push: a slack rope has buckled."""
 
     default_integrator = "linearly_implicit_euler"
     default_dt = 1e-3
@@ -60,7 +61,7 @@ class SpatialRopeRobot(RopesInSpace):
         return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
 
     def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
-        """`M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
+        """Compute `M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
         r = self.ropes()
         on_before, on = forces(r, materialise(self.segments(q, v, a)))
         rows = self._at_nodes(r, on_before, on, self.rates(a), self.gravity)
@@ -73,7 +74,7 @@ class SpatialRopeRobot(RopesInSpace):
         return self.join(rows, body + at_points(self.weights(), rows[:, -1].T))
 
     def _at_nodes(self, r: Ropes, on_before, on, a, gravity):
-        """Forces (3, s, m) that nodes need, from those that work on segments, for accelerations `a`
+        """Forces (3, s, m) that nodes need, from those that act on segments, for accelerations `a`
         of nodes against gravity."""
         below = lambda x: jnp.concatenate([x[:, 1:], jnp.zeros_like(x[:, :1])], axis=1)
         on = on + below(on_before)
@@ -83,7 +84,7 @@ class SpatialRopeRobot(RopesInSpace):
         return on - below(on) + shares.astype(a.dtype) * r.mass * (a + up)
 
     def body_residual(self, q, v, a, u, multipliers) -> Float[Array, " 12"]:
-        """Of the platform alone."""
+        """Residual of the platform alone."""
         body = self.platform
         assert body is not None
         centre = body.weights(body.centre)
@@ -118,7 +119,7 @@ class SpatialRopeRobot(RopesInSpace):
         return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
 
     def mass_factor(self, q) -> Factor:
-        """Of the mass matrix, ropes condensed to their ends."""
+        """Factor of the mass matrix, with ropes condensed to their ends."""
         rest = jnp.zeros_like(q)
         elements = chain.mass_elements(self.ropes(), self.segments(q, rest, rest).below)
         held = self.end_point is not None
@@ -163,14 +164,14 @@ class SpatialRopeRobot(RopesInSpace):
 
     # --- energies
     def kinetic_energy(self, q, v):
-        """[J]"""
+        """Kinetic energy [J]."""
         return 0.5 * jnp.sum(v * self.momentum(q, v))
 
     def potential_energy(self, t, q):
         r, rest = self.ropes(), jnp.zeros_like(q)
         x = self.segments(q, rest, rest)
         nodes = self.places(q)[2]
-        # the centres of the two rods of a segment are in the middle together
+        # the common centre of the two rods of a segment is in its middle
         heights = jnp.sum(2.0 * r.mass * (nodes - 0.5 * x.below[2]))
         energy = self.gravity * heights + elastic_energy(r, x)
         if self.platform is not None:
@@ -179,7 +180,7 @@ class SpatialRopeRobot(RopesInSpace):
         return energy
 
     def dissipation(self, q, v):
-        """Power [W] that damping takes."""
+        """Power [W] dissipated by damping."""
         power = dissipated_power(self.ropes(), self.segments(q, v, jnp.zeros_like(v)))
         if self.platform is None:
             return power
@@ -190,9 +191,10 @@ class SpatialRopeRobot(RopesInSpace):
 
     # --- states
     def hanging(self, position=None, rotation=None) -> State:
-        """Ropes as arcs of circles in vertical planes, from their roots to the platform at a
-        position (3,) [m] with axes (3, 3), by default those of the machine, or to the points that
-        hold them, or straight along `root_direction`: at rest, not in balance."""
+        """State at rest, not in equilibrium, with ropes as circular arcs in vertical planes. They
+        reach from their roots to the platform at a position (3,) [m] with axes (3, 3), by default
+        those of the machine, or to the points that hold them; free ropes are straight along
+        `root_direction`."""
         if self.n_nodes == self.count:
             root = jnp.broadcast_to(self.root_direction, (self.n_ropes, 3)).T
             share = jnp.arange(1, self.count + 1)[:, None] / self.count * self.length
@@ -212,9 +214,9 @@ class SpatialRopeRobot(RopesInSpace):
         return State(q, jnp.zeros_like(q))
 
     def rest(self, u=None, guess: State | None = None, max_steps: int = 300) -> State:
-        """In balance under constant inputs `u` (n_u,): found from a `guess`, by default
-        `hanging()`, with limited steps; differentiable. Raises where what is left of forces exceeds
-        1e-9 of weight and inputs, or of constraints 1e-9."""
+        """Equilibrium under constant inputs `u` (n_u,). It is computed from a `guess`, by default
+        `hanging()`, with limited steps, and is differentiable. Raises if the remaining force
+        exceeds 1e-9 of weight and inputs, or a constraint violation 1e-9."""
         start = self.hanging() if guess is None else guess
         u = jnp.zeros(self.n_u, start.q.dtype) if u is None else as_float_array(u, "u")
         require_shape("u", u, (self.n_u,))
@@ -223,10 +225,10 @@ class SpatialRopeRobot(RopesInSpace):
         return State(q, jnp.zeros_like(q))
 
     def default_state(self):
-        """At rest."""
+        """The equilibrium without inputs."""
         return self.rest()
 
-    # --- what people look at
+    # --- outputs and drawing
     def nodes(self, q) -> Float[Array, "m k 3"]:
         """Positions [m] of the k = count + 1 nodes of each rope, roots first."""
         points = jnp.concatenate([self.roots.T[:, None], self.places(q)], axis=1)
@@ -253,7 +255,7 @@ class SpatialRopeRobot(RopesInSpace):
 
 
 def rigidity_force(X, multipliers) -> Float[Array, "3 3"]:
-    """`Phi_q^T lambda` of the rigidity of a body, on the columns of X."""
+    """Compute `Phi_q^T lambda` of the rigidity of a body, on the columns of X."""
     L = jnp.zeros((3, 3), X.dtype)
     for (a, b), pull in zip(PAIRS, multipliers, strict=True):
         L = L.at[a, b].add(pull).at[b, a].add(pull)

@@ -1,9 +1,9 @@
-"""Segments of ropes in space: those of the planar ropes, in the positions of their nodes.
+"""Segments of ropes in space: those of the planar ropes, in terms of the positions of their nodes.
 
-A segment from node a to node b, d = b - a, is two slender rods of half its unstretched length along
-u = d/|d|, one from a, one to b, with a gap between them that stretches. The same rods, springs and
-dampers as in the plane, so that motion in a plane is that of the planar ropes exactly. What is new:
-the joint bends in any direction, and segments neither twist nor spin about themselves.
+A segment from node a to node b, d = b - a, consists of two slender rods of half its unstretched
+length along u = d/|d|, one from a, one to b, with a gap between them that stretches. Rods, springs
+and dampers are the same as in the plane, so motion in a plane is exactly that of the planar ropes.
+In addition, the joint bends in any direction; segments neither twist nor spin about their axes.
 
 Vectors have the shape (3, s, m): components, s segments from root to end, m ropes."""
 
@@ -22,19 +22,19 @@ Vectors = Float[Array, "3 s m"]
 
 
 def dot(a, b):
-    """Of vectors with components first."""
+    """Dot product of vectors with components first."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def cross(a, b):
-    """Likewise."""
+    """Cross product of vectors with components first."""
     return jnp.stack(
         [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
     )
 
 
 class Ropes(NamedTuple):
-    """What does not depend on the motion, (m,), `joint` (s, m).
+    """Constant properties of ropes, (m,), `joint` (s, m).
 
     `rest` length of a segment [m]; `mass` [kg] and `arm` [m], half the length, of each of its two
     rods; `spin`: sum of both moments of inertia [kg m^2] about their centres; `joint` [1/m]:
@@ -53,7 +53,7 @@ class Ropes(NamedTuple):
 
 
 def ropes(length, line_density, root_stiffness, count: int, *laws) -> Ropes:
-    """Of equal segments; numbers (m,)."""
+    """Create ropes of equal segments; parameters have the shape (m,)."""
     rest = length / count
     mass, half = 0.5 * line_density * rest, 0.5 * rest
     joint = jnp.concatenate([(root_stiffness / rest)[None], jnp.tile(1.0 / rest, (count - 1, 1))])
@@ -61,7 +61,7 @@ def ropes(length, line_density, root_stiffness, count: int, *laws) -> Ropes:
 
 
 class Direction(NamedTuple):
-    """Of segments in motion: length l [m] and its rate, unit vector u and its rate."""
+    """Direction of segments in motion: length l [m] and its rate, unit vector u and its rate."""
 
     length: Field
     stretch_rate: Field
@@ -70,7 +70,7 @@ class Direction(NamedTuple):
 
 
 def direction(d, rate) -> Direction:
-    """Of segments `d` [m] and their rates."""
+    """Direction of segments `d` [m] with given rates."""
     l = jnp.sqrt(dot(d, d))
     u = d / l
     stretch_rate = dot(u, rate)
@@ -78,8 +78,9 @@ def direction(d, rate) -> Direction:
 
 
 class Segments(NamedTuple):
-    """In motion, (3, s, m) each: above each joint, from the direction of the root on, and its rate
-    [m/s]; below it, with rate and second derivative [m/s^2]."""
+    """Segments in motion, (3, s, m) each: the segment above each joint, beginning with the
+    direction of the root, and its rate [m/s]; the segment below it, with rate and second derivative
+    [m/s^2]."""
 
     above: Vectors
     above_rate: Vectors
@@ -89,33 +90,33 @@ class Segments(NamedTuple):
 
     @property
     def directions(self) -> tuple[Direction, Direction]:
-        """Above and below the joints."""
+        """Directions above and below the joints."""
         above = direction(self.above, self.above_rate)
         return materialise((above, direction(self.below, self.below_rate)))
 
 
 def forces(r: Ropes, s: Segments) -> tuple[Vectors, Vectors]:
-    """What a motion takes [N]: forces that work on the segments above joints, and on those below.
-    Springs, dampers and the inertia of rods that turn; not the masses of the rods moving with their
-    nodes."""
+    """Forces [N] for a given motion, on the segments above joints and on those below. They include
+    springs, dampers and the inertia of turning rods, but not the masses of the rods moving with
+    their nodes."""
     x, y = s.directions
     on_above, on_below = bending(r, x, y)
     return on_above, on_below + stretching(r, y) + turning(r, y, s.second)
 
 
 def stretching(r: Ropes, y: Direction) -> Vectors:
-    """Tension."""
+    """Force of the tension along each segment."""
     return tension(r, y) * y.along
 
 
 def tension(r: Ropes, y: Direction) -> Field:
-    """[N], damping included."""
+    """Tension [N], including damping."""
     spring = r.law.tension(r.EA, y.length / r.rest - 1.0)
     return spring + r.axial_time * r.EA / r.rest * y.stretch_rate
 
 
 def turning(r: Ropes, y: Direction, acceleration) -> Vectors:
-    """Inertia of the rods against their nodes: from `c1 = a + arm u`, `c2 = b - arm u`."""
+    """Inertia of the rods relative to their nodes: from `c1 = a + arm u`, `c2 = b - arm u`."""
     l, u, first = y.length, y.along, r.mass * r.arm
     across = acceleration - dot(u, acceleration) * u
     swing = (across - 2.0 * y.stretch_rate * y.turn) / l  # of u'', across u
@@ -132,8 +133,8 @@ def bending(r: Ropes, x: Direction, y: Direction) -> tuple[Vectors, Vectors]:
 
 
 def joint_moment(r: Ropes, x: Direction, y: Direction) -> Vectors:
-    """[N m], in world axes: of the bend, and of the difference of the angular velocities u x u' of
-    segments that do not spin."""
+    """Moment of each joint [N m], in world axes: from the bend, and from the difference of the
+    angular velocities u x u' of segments that do not spin."""
     bend, square = bend_vector(x.along, y.along)
     spin = cross(y.along, y.turn) - cross(x.along, x.turn)
     stiffness = _secant(r, square * r.joint**2)
@@ -141,8 +142,8 @@ def joint_moment(r: Ropes, x: Direction, y: Direction) -> Vectors:
 
 
 def bend_vector(u1, u2) -> tuple[Vectors, Field]:
-    """The rotation vector [rad] that turns the unit vector u1 into u2, and its square; smooth
-    where both are equal, and zero where they are opposite."""
+    """Rotation vector [rad] that turns the unit vector u1 into u2, and its square; smooth where
+    both are equal, and zero where they are opposite."""
     c, cosine = cross(u1, u2), dot(u1, u2)
     square = dot(c, c)
     small = (square < 1e-3) & (cosine > 0)
@@ -161,7 +162,7 @@ _STRAIGHT = 1e-14
 
 
 def _secant(r: Ropes, square) -> Field:
-    """Moment over curvature [N m^2] at a squared curvature [1/m^2]; laws are even."""
+    """Moment over curvature [N m^2] at a squared curvature [1/m^2]; laws are even functions."""
     bent = square > _STRAIGHT
     curvature = jnp.sqrt(jnp.where(bent, square, 1.0))
     zero, one = jnp.zeros_like(square), jnp.ones_like(square)
@@ -170,7 +171,7 @@ def _secant(r: Ropes, square) -> Field:
 
 
 def elastic_energy(r: Ropes, s: Segments):
-    """[J] of springs."""
+    """Energy [J] of the springs."""
     x, y = s.directions
     axial = r.rest * r.law.axial_energy(r.EA, y.length / r.rest - 1.0)
     _, square = bend_vector(x.along, y.along)
@@ -180,7 +181,7 @@ def elastic_energy(r: Ropes, s: Segments):
 
 
 def dissipated_power(r: Ropes, s: Segments):
-    """[W]"""
+    """Power [W] dissipated by damping."""
     x, y = s.directions
     spin = cross(y.along, y.turn) - cross(x.along, x.turn)
     axial = r.axial_time * r.EA / r.rest * y.stretch_rate**2
