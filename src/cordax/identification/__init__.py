@@ -1,4 +1,4 @@
-"""Identification: parameters of a machine from recordings of its motion."""
+"""Identification: estimate parameters of a machine from recordings of its motion."""
 
 from ._identify import identify
 from .design import BestExperiment, best_experiment, expected_errors

@@ -1,4 +1,4 @@
-"""From a recording to parameters."""
+"""Fit the parameters of a machine to recordings."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ from .termination import CONVERGED, MISFIT, MISFIT_LIMIT, Search
 from .time_grid import grid
 from .uncertainty import Uncertainty
 
-#: from parameter values by name and a recording to the experiment that is to match it
+#: function from parameter values by name and a recording to the experiment that predicts it
 Build = Callable[[dict[str, Any], Recording], Experiment]
 
 
@@ -57,65 +57,68 @@ def identify(
     check_step: bool = True,
     progress: bool = False,
 ) -> Fit:
-    """Find the numbers of a machine with which its simulation matches a recording best.
+    """Fit the parameters of a machine so that its simulation matches a recording best.
 
     **Arguments:**
 
-    - `system`: the machine; its numbers are the start of the search. Or an `Experiment`, with its
-      start, inputs, step, integrator and formulation, which are then not given again. Or a list
-      of experiments, one for each recording, that differ in start and inputs. Or a function
-      `build(values, recording)` that returns the `Experiment` of a recording from a dictionary of
-      parameter values (arrays) by name, so that rest shapes, lengths and initial states may depend
-      on them.
-    - `recording`: what was measured, once or, as a list, several times; recordings that differ by
-      numbers alone are simulated as one batch. Between steps the simulation is interpolated, so
-      that any sampling will do; sensors with clocks of their own: `Recording.join`.
-    - `parameters`: what to fit, names such as `"tendon.stiffness"` or `Parameter`s. With several
-      recordings numbers of the start, and those with `Parameter(each=True)`, have a value for each.
-      With a build function: start values by name, or Parameters with `start=`.
+    - `system`: the machine; its parameter values are the starting point of the search. Or an
+      `Experiment` with its initial state, inputs, time step, integrator and formulation, which are
+      then not given again. Or a list of experiments, one for each recording, that differ in initial
+      state and inputs. Or a function `build(values, recording)` that returns the `Experiment` of a
+      recording from a dictionary of parameter values (arrays) by name, so that rest shapes, lengths
+      and initial states may depend on them.
+    - `recording`: one recording or a list of several. Recordings that differ in numerical values
+      only are simulated as one batch. The simulation is interpolated between steps, so any sampling
+      is allowed; for sensors with separate clocks see `Recording.join`.
+    - `parameters`: parameters to fit, names such as `"tendon.stiffness"` or `Parameter`s. With
+      several recordings, parameters of the initial state and those with `Parameter(each=True)` have
+      one value for each recording. With a build function: initial values by name, or Parameters
+      with `start=`.
     - `noise`: standard deviation of the recorded values, one number or numbers by name (also one
-      for each sample), in their units, or a list of these for several recordings. It weighs
-      quantities of different units and precision against each other; only ratios matter for the
-      estimates and their covariance, unless there are priors. Residuals far above it are no success
-      (see `Fit.reason`). None: all alike, and not known.
-    - `loss`: "linear" (least squares), or a robust loss, with which outliers count less: "soft_l1",
-      "huber" or "cauchy" (in order of robustness; "cauchy" can have several minima). `loss_scale`:
-      residuals beyond this many times the noise count less, by default 1.345 ("soft_l1", "huber")
-      or 2.385 ("cauchy"). Without `noise` it is required, in the units of the recorded values.
+      for each sample), in their units, or a list of these for several recordings. It weights
+      quantities of different units and precision against each other. Without priors, only ratios
+      affect the estimates and their covariance. A fit whose residuals are far above the noise does
+      not count as successful (see `Fit.reason`). None: equal weights, unknown noise.
+    - `loss`: "linear" (least squares), or a robust loss, which reduces the weight of outliers:
+      "soft_l1", "huber" or "cauchy" (in order of robustness; "cauchy" can have several minima).
+      `loss_scale`: multiple of the noise beyond which residuals have less weight, by default 1.345
+      ("soft_l1", "huber") or 2.385 ("cauchy"). Without `noise` it is required, in the units of the
+      recorded values.
       Intervals and tests of residuals take the loss into account. Priors are not robust.
-    - `state0`: the initial state, or a function from the machine to it (an elastic machine starts
-      from a stretch that depends on its stiffness); the machine's default state if not given. Then
-      coordinates and velocities of it that are parameters begin at their first recorded values.
-    - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
-    - `dt`: step [s]; by default the largest up to `system.default_dt` that divides the (median)
-      sampling interval. `t0` [s]: when the run starts; by default at the first recorded instant.
-    - `integrator`: Rosenbrock2 unless told otherwise: stable at any stiffness the search may try,
+    - `state0`: the initial state, or a function from the machine to it (for example a static
+      stretch that depends on the stiffness); by default the machine's default state. With that
+      default, coordinates and velocities that are parameters start at their first recorded values.
+    - `control`: as in `simulate`, or a function from the machine to any of these.
+    - `dt`: time step [s]; by default the largest up to `system.default_dt` that divides the
+      (median) sampling interval. `t0` [s]: start time of the run; by default the first recorded
+      instant.
+    - `integrator`: Rosenbrock2 by default. It is stable at any stiffness that the search may try,
       and of order 2. The numerical damping of a first-order method would be mistaken for the
       machine's.
     - `method`: "levenberg-marquardt", with Jacobians by forward mode, or any optax optimiser, such
-      as `optax.adam(0.05)`, acting on the search coordinates (logarithms for positive numbers).
-    - `starts`: so many other starts, spread evenly (a Latin hypercube by `seed`) within bounds, or
-      by a factor of ten (log) and by their size (linear) around where they are, are simulated in
-      one batch; the search begins at the best.
-    - `horizons`: fit a short piece from the beginning first, then twice as much, ... and in the
-      last of so many searches everything: for long motions and bad starts.
-    - `segments`: cut recordings into so many pieces that start from states of their own, and close
-      the gaps between them step by step (multiple shooting), before the whole is fitted: for long,
-      unstable or chaotic motions. For machines without constraints.
-    - `max_steps`, `tolerance`: at most so many iterations; stop when parameters, relatively, and
-      misfit change by less.
-    - `check_step`: repeat the run at the optimum with half the step and see how far this would move
-      the estimates (`Fit.step_shift`); where residuals are not noise also with the machine's
-      default method at the sampling interval and with recorded inputs read differently, to see
-      whether that is their size (`Fit.numerics`).
+      as `optax.adam(0.05)`, applied to the search coordinates (logarithms of positive parameters).
+    - `starts`: number of further starting points, spread evenly (a Latin hypercube by `seed`)
+      within bounds, or by a factor of ten (log) and by their size (linear) around the initial
+      values. They are simulated in one batch; the search begins at the best.
+    - `horizons`: number of successive searches. The first fits a short part from the beginning,
+      each further one twice as much, and the last everything: for long motions and poor initial
+      values.
+    - `segments`: multiple shooting: split recordings into this many segments with free initial
+      states, and close the gaps between them step by step, before the whole recording is fitted.
+      For long, unstable or chaotic motions of machines without constraints.
+    - `max_steps`, `tolerance`: largest number of iterations; stop when the relative changes of the
+      parameters and the change of the misfit are below the tolerance.
+    - `check_step`: repeat the run at the optimum with half the time step and estimate how far this
+      would move the estimates (`Fit.step_shift`). If residuals are not noise, also repeat it with
+      the machine's default integrator at the sampling interval and with recorded inputs
+      interpolated differently, and compare the change with the residuals (`Fit.numerics`).
     - `progress`: print a line for each iteration.
+    Warns if the search did not converge, if parameters cannot be identified separately, if the time
+    step biases the estimates by more than half a standard error, or if residuals are not noise.
+    Smooth residuals are errors of the model; intervals are then widened by their correlation.
 
-    Warns if the search did not converge, if parameters cannot be told apart, if the time step
-    biases the estimates by more than half a standard error, or if residuals are not noise: smooth
-    residuals are errors of the model, and intervals are then widened by their correlation.
-
-    Composes with `jax.jit` and `jax.vmap` over numbers of the machine and recorded values: in a
-    batch no warnings are given; look at `code`, `singular_values` and `step_shift`.
+    Composes with `jax.jit` and `jax.vmap` over parameters of the machine and recorded values.
+    Batches give no warnings; check `code`, `singular_values` and `step_shift`.
 
     **Example:**
 
@@ -168,7 +171,7 @@ def identify(
     problem = dataclasses.replace(problem, loss=robust)
     options = {"max_steps": max_steps, "tolerance": tolerance, "progress": progress}
     y0 = approach(problem, starts, horizons, segments, seed, options)
-    if horizons > 1:  # the program that has fitted parts fits the whole
+    if horizons > 1:  # the program that has fitted parts is reused for the whole
         problem = dataclasses.replace(problem, horizon=jnp.asarray(1.0))
     fit = _solve(problem, y0, None if lm else method, **options)
     if check_step:
@@ -188,8 +191,8 @@ _is_empty = lambda x: isinstance(x, dict) and not x
 def problem_of(
     experiments, recordings, parameters, *, noise=None, times=None, lm: bool = True
 ) -> Problem:
-    """What is to be solved: experiments that have an integrator, one for each recording, which
-    begin at `times` [s]; by default those of the experiments."""
+    """Build the least-squares problem from experiments that have an integrator, one for each
+    recording. Runs begin at `times` [s], by default at the start times of the experiments."""
     built = isinstance(parameters, ParameterSet)
     found = parameters if built else collect(parameters, experiments)
     require(
@@ -209,7 +212,8 @@ def problem_of(
             experiments, recordings, times, _noises(noise, recordings), strict=True
         )
     ]
-    # a method with its own time loop has a mode for forward derivatives; ours needs none
+    # an integrator with a built-in time loop has a forward-derivative mode; the cordax loop needs
+    # none
     adjoint = "forward" if whole and forward else "scan" if forward else "checkpointed"
     problem = Problem(tuple(trials), found, noise is not None, adjoint)
     problem.check()
@@ -217,7 +221,8 @@ def problem_of(
 
 
 def _experiments(system, settings: dict[str, Any], formulation, count: int) -> list[Experiment]:
-    """Of a machine and settings, or those given, with integrators that suit a search."""
+    """Build experiments from a machine and settings, or take the given ones, and set integrators
+    that suit a search."""
     given = {name: x for name, x in settings.items() if x is not None}
     if isinstance(system, System):
         given.pop("t0", None)
@@ -247,9 +252,9 @@ def _begin(system, experiment: Experiment, t0: float | None) -> float | None:
 
 
 def _with_start(experiment: Experiment, parameters, recording: Recording) -> Experiment:
-    """The machine's own initial state becomes parameters where some of it is to be fitted. The
-    search for it starts from the recording where that shows it."""
-    given = parameters if isinstance(parameters, (list, tuple)) else ()  # `collect` refuses others
+    """Turn the machine's default initial state into parameters if part of it is fitted. The search
+    starts from recorded values where the recording contains them."""
+    given = parameters if isinstance(parameters, (list, tuple)) else ()  # `collect` rejects others
     names = [getattr(p, "name", p) for p in given]
     wanted = any(isinstance(n, str) and n.startswith("state0") for n in names)
     if not wanted or experiment.state0 is not None:
@@ -271,7 +276,7 @@ def _noises(noise, recordings: Sequence[Recording]) -> list[dict[str, Any]]:
 
 
 def refit(fit: Fit, recordings: Sequence[int], **options) -> Fit:
-    """The same fit to some of its recordings, by their indices, from where it ended."""
+    """Repeat a fit with some of its recordings, by their indices, from its optimum."""
     problem = fit.problem
     loss = problem.loss
     if loss is not None:
@@ -297,8 +302,8 @@ def _solve(problem: Problem, y0, optimiser, **options) -> Fit:
 
 @filter_jit
 def _step_shift(refined: Problem, problem: Problem, fit: Fit):
-    """How much the simulation at the optimum changes when it becomes the refined one, over the
-    residuals, and how far, to first order, this moves the estimates."""
+    """Change of the simulation at the optimum with the refined problem, relative to the residuals,
+    and the shift of the estimates that it causes, to first order."""
     change = prediction_change(refined, problem, fit)
     shift = -fit.about.inverse @ (fit.about.jacobian.T @ change)
     least = jnp.finfo(change.dtype).tiny

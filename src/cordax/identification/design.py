@@ -1,4 +1,4 @@
-"""Which experiment shows most: excitations by the information they give."""
+"""Optimal experiment design: find the excitation that gives most information on parameters."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,16 +19,17 @@ from ..simulation._simulate import simulate
 from ..simulation.experiment import Experiment
 from .initial_guess import AT_ONCE, spread
 
-#: sharpness of the smooth largest value of a bounded quantity: above it by less than log(n)/this
+#: sharpness of the smooth maximum of a bounded quantity, which exceeds the maximum by less than
+#: log(n)/SHARPNESS
 SHARPNESS = 200.0
-#: what a run that fails counts for, and what a width of the bounds beyond them does in a start
+#: cost of a failed run; penalty per width of the bounds for violations in a starting point
 FAILED, OUTSIDE = 1e3, 5.0
 
 
 class BestExperiment(eqx.Module):
-    """The result of `best_experiment`: the `experiment` itself; standard errors of the parameters
-    `names` in natural units, shape (p,), that a recording of it would give, `errors`, and those of
-    the experiment it began with, `before`; `iterations`, and the `reason` why the search ended."""
+    """Result of `best_experiment`: the optimised `experiment`; the standard errors `errors` of the
+    parameters `names` that a recording of it would give, in natural units, shape (p,); those of the
+    initial experiment, `before`; `iterations`, and the `reason` why the search stopped."""
 
     names: tuple[str, ...] = eqx.field(static=True)
     experiment: Experiment
@@ -38,7 +39,7 @@ class BestExperiment(eqx.Module):
     reason: str = eqx.field(static=True)
 
     def summary(self) -> str:
-        """A table of errors before and after."""
+        """Table of standard errors before and after."""
         lines = [f"{self.iterations} iterations. {self.reason}"]
         for name, before, after in zip(self.names, self.before, self.errors, strict=True):
             lines.append(f"{name}: standard error {before:.3g} -> {after:.3g}")
@@ -66,13 +67,13 @@ class _Question(eqx.Module):
         return jax.jacfwd(look, has_aux=True)(self.unknown.origin)
 
     def covariance(self, c):
-        """Of the search coordinates, shape (p, p)."""
+        """Covariance of the search coordinates, shape (p, p)."""
         J, (held, ok) = self.sensitivity(c)
         return jnp.linalg.inv(J.T @ J), held, ok
 
     def merit(self, c):
-        """Weighted mean logarithm of the standard errors, then how much room bounded quantities
-        leave, in widths of their bounds, one row for each bound of each component."""
+        """Weighted mean logarithm of the standard errors, and the margins of bounded quantities in
+        widths of their bounds, one row for each bound of each component."""
         covariance, held, ok = self.covariance(c)
         logs = 0.5 * jnp.log(jnp.abs(jnp.diagonal(covariance)))
         errors = jnp.sum(self.weights * logs) / jnp.sum(self.weights)
@@ -123,8 +124,8 @@ def expected_errors(
     observe: Sequence[str],
     noise: Any,
 ) -> dict[str, float]:
-    """Standard errors, in natural units by name, that fitting `parameters` to a recording of this
-    experiment would give; arguments as for `best_experiment`."""
+    """Standard errors, in natural units by name, of `parameters` fitted to a recording of this
+    experiment; arguments as for `best_experiment`."""
     question = _question(experiment, parameters, parameters, observe, noise, {}, {})
     errors = _errors(question, question.chosen.origin)
     return dict(zip(question.unknown.names, map(float, errors), strict=True))
@@ -144,27 +145,28 @@ def best_experiment(
     max_steps: int = 50,
     progress: bool = False,
 ) -> BestExperiment:
-    """Change an experiment so that a recording of it tells most about parameters.
+    """Optimise an experiment so that its recording gives most information on parameters.
 
     **Arguments:**
 
-    - `experiment`: what would be recorded, with a duration; its machine has the numbers that are
-      expected.
-    - `parameters`: what is to be identified, as in `identify`.
-    - `choose`: numbers that may be changed, such as "control.amplitude" of a `Multisine`;
+    - `experiment`: the experiment to be recorded, with a duration; its machine has the expected
+      parameter values.
+    - `parameters`: parameters to be identified, as in `identify`.
+    - `choose`: parameters that may be changed, such as "control.amplitude" of a `Multisine`;
       `bounds` of a `Parameter` hold.
-    - `observe`: what would be recorded, at every stored instant; `noise`: its standard deviation,
-      one number or numbers by name.
+    - `observe`: quantities to be recorded at every stored instant; `noise`: their standard
+      deviation, one number or numbers by name.
     - `limits`: bounds (low, high) of quantities over the whole motion, such as {"tension": (5.0,
       100.0)}; infinite where there is none.
-    - `weights`: how much the logarithm of the error of each parameter counts, by its name; 1 where
-      none is given. Without them an error that is easily made small may hide one that is not.
-    - `starts`: so many others, spread as those of `identify` by `seed`, are tried first; the search
-      begins with the best.
+    - `weights`: weight of the logarithm of each parameter's error, by name; 1 by default. With
+      equal weights, a parameter whose error is easily reduced may hide one whose error stays large.
+    - `starts`: number of further starting points, spread by `seed` as in `identify`; the search
+      begins at the best.
 
-    The weighted mean logarithm of the standard errors becomes as small as possible: their size in
-    the logarithms of positive parameters, by the Fisher information J^T J/noise^2 with derivatives
-    J through the simulation. Sequential quadratic programming (SciPy's SLSQP); local."""
+    Minimises the weighted mean logarithm of the standard errors. These are errors of the logarithms
+    of positive parameters, from the Fisher information J^T J/noise^2 with derivatives J through the
+    simulation. The method is sequential quadratic programming (SciPy's SLSQP), which finds a local
+    optimum."""
     from scipy.optimize import minimize
 
     require_whole("starts", starts, 1)
@@ -235,7 +237,7 @@ def _question(experiment, parameters, choose, observe, noise, limits, weights) -
 
 
 class _Search:
-    """Evaluations shared by SciPy's several functions; the best within limits is remembered."""
+    """Evaluations shared by the functions that SciPy calls; stores the best point within limits."""
 
     def __init__(self, question: _Question, progress: bool):
         self.question, self.progress = question, progress

@@ -1,4 +1,4 @@
-"""What a fit found, and how far it can be trusted."""
+"""Result of a fit: estimates, their uncertainty and diagnostics."""
 
 import warnings
 from collections.abc import Sequence
@@ -30,24 +30,24 @@ from .validation import CrossValidation, Validation, cross_validate, validate
 
 
 class Fit(eqx.Module):
-    """The result of `identify`. In a batch, every array has a leading axis.
+    """Result of `identify`. In a batch, every array has a leading axis.
 
     `values` and `start`, shape (p,), in the order of `names`; `covariance` (p, p) in natural units;
     `differences` recorded minus simulated by name, NaN in gaps, `trajectories` and `experiments` at
     the optimum, one for each recording (of a single one: `residuals`, `trajectory`, `experiment`);
     `trials` recordings, noise and instants as given; `cost` the sum of squared residuals over
-    noise; `noise_scale` the estimated standard deviation of the residuals in
-    units of the given noise (about 1 if that was right; the noise itself if none was given);
-    `freedom` recorded numbers less parameters; `iterations`, `code` (see `reason`). `step_shift`,
-    shape (p,): how far, to first order, the estimates would move with half the time step; NaN if it
-    was not examined. `numerics`: by what is done otherwise, how much the simulation would change,
-    as a share of the residuals; only where these are not noise. `y`, `problem` and `about`: the
-    search coordinates, what was asked and what is known of them.
+    noise; `noise_scale` the estimated standard deviation of the residuals in units of the given
+    noise (about 1 if that was right; the noise itself if none was given); `freedom` number of
+    recorded values less number of parameters; `iterations`, `code` (see `reason`). `step_shift`,
+    shape (p,): shift of the estimates, to first order, with half the time step; NaN if not
+    computed. `numerics`: change of the simulation with other numerical settings, by their
+    description, as a fraction of the residuals; only if these are not noise. `y`, `problem` and
+    `about`: the search coordinates, the least-squares problem and the `Uncertainty`.
 
     Covariance and intervals are those of the model linearised about the optimum, (J^T J)^-1 times
-    the residual variance. Where residuals of neighbouring samples are correlated they are those of
-    autoregressive errors (`about.errors`). They do not include errors of the model that look like a
-    change of the parameters: see `reach_of_errors`.
+    the residual variance. If residuals of neighbouring samples are correlated, they are those of
+    autoregressive errors (`about.errors`). They do not include model errors that look like a change
+    of the parameters: see `reach_of_errors`.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)
@@ -78,27 +78,27 @@ class Fit(eqx.Module):
 
     @property
     def system(self) -> System:
-        """The machine with the fitted numbers (that of the first recording)."""
+        """The machine with the fitted parameters (that of the first recording)."""
         return self.experiments[0].system
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment with the fitted numbers."""
+        """The experiment with the fitted parameters."""
         return self._only("experiment", "experiments", self.experiments)
 
     @property
     def recording(self) -> Recording:
-        """As given."""
+        """The recording as given to `identify`."""
         return self._only("recording", "trials", self.trials).recording
 
     @property
     def noise(self) -> dict[str, Float[Array, "..."]]:
-        """As given, by name."""
+        """Standard deviations of the noise as given, by name."""
         return self._only("noise", "trials", self.trials).noise
 
     @property
     def trajectory(self) -> Trajectory:
-        """The simulation with the fitted numbers."""
+        """The simulation with the fitted parameters."""
         return self._only("trajectory", "trajectories", self.trajectories)
 
     @property
@@ -137,14 +137,14 @@ class Fit(eqx.Module):
 
     @property
     def reach_of_errors(self) -> Float[Array, " p"]:
-        """How far, in search coordinates (1: by a factor e, or by 100 %), an error of the model as
-        large as the residuals could move each estimate, shape (p,). Small where the motion shows
-        the parameter well."""
+        """Largest change of each estimate that a model error as large as the residuals could cause,
+        in search coordinates (1: by a factor e, or by 100 %), shape (p,). Small if the motion
+        depends strongly on the parameter."""
         inverse = jnp.diagonal(self.about.inverse, axis1=-2, axis2=-1)
         return jnp.sqrt(self.cost[..., None] * inverse)
 
     def exact(self) -> bool:
-        """Whether the recording is met to round-off."""
+        """Whether the simulation matches the recording to rounding errors."""
         sizes = [
             np.nansum((np.asarray(x) / np.asarray(trial.noise[name])) ** 2)
             for trial in self.trials
@@ -153,12 +153,12 @@ class Fit(eqx.Module):
         return float(jnp.sqrt(self.cost)) <= 1e-9 * np.sqrt(float(np.sum(sizes)))
 
     def coloured(self) -> bool:
-        """Whether the residuals are not noise: correlated, and larger than rounding."""
+        """Whether the residuals are not noise: correlated, and larger than rounding errors."""
         return not bool(self.about.errors.white) and not self.exact()
 
     @property
     def correlation(self) -> Float[Array, "p p"]:
-        """Correlations of the estimates."""
+        """Correlation matrix of the estimates."""
         e = self.standard_errors
         return self.covariance / (e[..., :, None] * e[..., None, :])
 
@@ -173,11 +173,11 @@ class Fit(eqx.Module):
         """Confidence intervals in natural units, shape (p, 2).
 
         "linear": by Student's distribution in the search coordinates: positive parameters, searched
-        as logarithms, have positive intervals. "profile": the values of a parameter for which the
-        others can be refitted well enough (infinite where no end lies within four times the linear
-        interval). "bootstrap": quantiles of `draws` fits with errors drawn by `seed`. The last two
-        repeat fits, in batches. All are widened on one side by the bias of the time step, where
-        that was examined (`step_shift`)."""
+        as logarithms, have positive intervals. "profile": profile likelihood, the values of a
+        parameter for which the others can be refitted well enough (infinite where no end lies
+        within four times the linear interval). "bootstrap": quantiles of `draws` fits with random
+        errors by `seed`. The last two repeat fits, in batches. All are widened on one side by the
+        bias of the time step, if computed (`step_shift`)."""
         require(0.0 < level < 1.0, "level", level, "a probability between 0 and 1")
         require_known("method", method, ("linear", "profile", "bootstrap"))
         values = lambda parameters, y: parameters.values(y)
@@ -203,17 +203,17 @@ class Fit(eqx.Module):
         return jnp.stack([values(self.parameters, y) for y in (low, high)], axis=-1)
 
     def _quantile(self, level: float) -> Float[np.ndarray, " p"]:
-        """Of Student's distribution for each parameter."""
+        """Quantile of Student's distribution for each parameter."""
         return student_quantile(level, np.asarray(self.about.freedom))
 
     def _step_bias(self) -> Float[Array, " p"]:
-        """How far the estimates would move if the time step went to zero, in search coordinates:
-        half the step moves them by all but a share 2^-order of that. Zero if not examined."""
+        """Shift of the estimates for a time step that goes to zero, in search coordinates. Half the
+        time step moves them by all but a fraction 2^-order of it. Zero if not computed."""
         slope = lambda parameters, y: jax.jvp(parameters.values, (y,), (jnp.ones_like(y),))[1]
         for _ in range(self.y.ndim - 1):
             slope = jax.vmap(slope)
         methods = [trial.experiment.integrator for trial in self.trials]
-        # one, the most cautious, where the order is not known
+        # order 1, the most cautious value, if the order is not known
         orders = [1 if method is None else method.traits.order or 1 for method in methods]
         moved = self.step_shift / slope(self.parameters, self.y) / (1.0 - 0.5 ** min(orders))
         return jnp.where(jnp.isfinite(moved), moved, 0.0)
@@ -226,14 +226,14 @@ class Fit(eqx.Module):
         level: float = 0.95,
         recording: int = 0,
     ) -> tuple[Trajectory, dict[str, Float[Array, "2 k ..."]]]:
-        """Simulate with the fitted numbers, and how far the simulation may be off because these
-        are uncertain: a trajectory, and by name the lower and upper ends of bands, shape (2, k,
-        ...), linearised.
+        """Simulate with the fitted parameters, with bands for their uncertainty: a trajectory, and
+        by name the lower and upper ends of bands, shape (2, k, ...), linearised.
 
-        - `experiment`: what to simulate, such as the same machine with other inputs; that of the
-          recording by default. The fitted numbers are put into it; its start stays as it is.
-        - `names`: which quantities; those that were recorded by default.
-        - `recording`: whose own numbers are taken, where there are several."""
+        - `experiment`: experiment to simulate, such as the same machine with other inputs; that of
+          the recording by default. The fitted parameters are inserted; its initial state is kept.
+        - `names`: quantities with bands; those that were recorded by default.
+        - `recording`: index of the recording whose separate parameter values are used, if there are
+          several."""
         require(self.y.ndim == 1, "predict", "a batch of fits", "one fit")
         trial, own = self.trials[recording], experiment is None
         if experiment is None:
@@ -255,35 +255,36 @@ class Fit(eqx.Module):
     ) -> Validation:
         """Predict a recording that was not fitted, and compare with it.
 
-        - `experiment`: what was recorded, with its inputs and initial state; the fitted parameters
-          are inserted, those of the initial state are not. By default that of the first fitted
-          recording, with an initial state from the first samples (`measured_state`).
+        - `experiment`: the recorded experiment, with its inputs and initial state; the fitted
+          parameters are inserted, those of the initial state are not. By default that of the first
+          fitted recording, with an initial state from the first samples (`measured_state`).
         - `settle` [s]: if the initial state is a `MeasuredState` it is fitted to the samples of
           this first part, with all other parameters fixed. Later samples are compared.
 
-        Returns RMS errors per second and as a fraction of the motion, phase lags and the share of
-        samples within 95 % bands, beside trivial predictors. The bands include the uncertainty of
-        parameters and initial state, and the deviation of the residuals of the fit."""
+        Returns RMS errors per second and as a fraction of the motion, phase lags and the fraction
+        of samples within 95 % bands, compared with trivial predictors. The bands include the
+        uncertainty of parameters and initial state, and the standard deviation of the residuals of
+        the fit."""
         require(self.y.ndim == 1, "validate", "a batch of fits", "one fit")
         return validate(self, recording, experiment, settle)
 
     def cross_validate(self, folds: int, *, settle: float = 0.5) -> CrossValidation:
-        """Fit all recordings but every `folds`-th, predict those, and repeat it until each one has
-        been predicted; `settle` [s] as in `validate`. Needs at least two recordings: cut a long one
-        with `Recording.windows`."""
+        """Cross-validation: fit all recordings but every `folds`-th, predict those, and repeat
+        until each one has been predicted; `settle` [s] as in `validate`. Needs at least two
+        recordings: split a long one with `Recording.windows`."""
         require(self.y.ndim == 1, "cross_validate", "a batch of fits", "one fit")
         return cross_validate(self, folds, settle)
 
     def plot(self, recording: int = 0):
-        """A figure of what was recorded and the fitted simulation: `plot.plot_fit`."""
+        """Figure of the recording and the fitted simulation: `plot.plot_fit`."""
         from ..plot import plot_fit
 
         return plot_fit(self, recording)
 
     def save(self, path: str | Path) -> Path:
-        """Write the fit to `path` (NumPy `.npz`, added if missing); returns the path. The file
-        appears complete or not at all. Functions, such as a start that depends on the machine, do
-        not go with it: give the experiments again when loading."""
+        """Write the fit to `path` (NumPy `.npz`, added if missing); returns the path. The file is
+        written completely or not at all. Functions, such as an initial state that depends on the
+        machine, are not stored: pass the experiments again when loading."""
         require(self.y.ndim == 1, "save", "a batch of fits", "one fit")
         return fit_file.write(path, self, _NUMBERS)
 
@@ -291,27 +292,27 @@ class Fit(eqx.Module):
     def load(
         path: str | Path, experiment: Experiment | Sequence[Experiment] | None = None
     ) -> "Fit":
-        """Read what `save` wrote. `experiment`: as given to `identify`, or a list of them, where
-        the file could not hold them. Nothing in the file is executed."""
+        """Read a file written by `save`. `experiment`: as given to `identify`, or a list of them,
+        if the file could not store them. Nothing in the file is executed."""
         several = [experiment] if isinstance(experiment, Experiment) else experiment
         return Fit(**fit_file.read(path, several))
 
     @property
     def succeeded(self):
-        """Whether the search converged, and not to residuals far above the given noise."""
+        """Whether the search converged, with residuals not far above the given noise."""
         return self.code == CONVERGED
 
     @property
     def reason(self) -> str:
-        """Why the search stopped, as a sentence."""
+        """Reason why the search stopped, as a sentence."""
         require(self.code.ndim == 0, "reason", "a batch of fits", "one fit; see `code` for a batch")
         return SENTENCES[int(self.code)]
 
     def unidentifiable(self) -> list[str]:
-        """Combinations of parameters the recording says nothing about, as sentences; empty if the
-        Jacobian has full rank."""
+        """Combinations of parameters that the recording does not determine, as sentences; empty if
+        the Jacobian has full rank."""
         require(self.code.ndim == 0, "unidentifiable", "a batch of fits", "one fit")
-        if int(self.code) == START_FAILED:  # then there is no Jacobian
+        if int(self.code) == START_FAILED:  # there is no Jacobian in this case
             return []
         kinds, stuck = self.parameters.number_kinds, self.at_bounds()
         sentences = []
@@ -367,7 +368,7 @@ class Fit(eqx.Module):
         ]
 
     def summary(self) -> str:
-        """A table of estimates and what to know about them."""
+        """Table of estimates, followed by warnings and diagnostics."""
         interval, errors = np.asarray(self.interval()), np.asarray(self.standard_errors)
         units = self.parameters.units
         named = [f"{n} [{u}]" if u else n for n, u in zip(self.names, units, strict=True)]
@@ -407,8 +408,8 @@ class Fit(eqx.Module):
         return f" of {len(self.trials)} recordings" if len(self.trials) > 1 else ""
 
     def warn(self) -> None:
-        """Warn of a search that did not converge, of what cannot be identified, of residuals that
-        are not noise, and of a time step that biases the estimates."""
+        """Warn if the search did not converge, parameters cannot be identified, residuals are not
+        noise, or the time step biases the estimates."""
         complaints = [] if bool(self.succeeded) else [self.reason]
         complaints += self.unidentifiable() + outliers(self) + towards_zero(self) + sentences(self)
         complaints += [f"{name} ended at its bound, {self[name]:g}" for name in self.at_bounds()]
@@ -427,11 +428,11 @@ def _predicted(parameters: ParameterSet, experiment: Experiment, y, names, recor
     return run, slopes
 
 
-#: fields that hold numbers, as they go to a file
+#: array fields that are written to a file
 _NUMBERS = (
     "values", "start", "covariance", "cost", "noise_scale", "freedom", "iterations", "code",
     "step_shift", "y",
 )  # fmt: skip
 
-#: how the search coordinate of each kind of parameter is called in sentences
+#: name of the search coordinate of each kind of parameter in messages
 _COORDINATE = {"log": "log", "linear": "relative", "bounded": "logit"}

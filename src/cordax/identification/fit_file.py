@@ -1,4 +1,4 @@
-"""Fits as files: numbers, recordings and, where they are data of cordax, the experiments."""
+"""Fit files: estimates, recordings and, if they consist of cordax data, the experiments."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ FORMAT = 2
 
 
 def write(path: str | Path, fit, numbers: tuple[str, ...]) -> Path:
-    """Write a fit; `numbers` are its fields that hold arrays."""
+    """Write a fit; `numbers` are the names of its array fields."""
     path = Path(path)
     path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
     arrays: dict[str, np.ndarray] = {}
@@ -47,7 +47,7 @@ def write(path: str | Path, fit, numbers: tuple[str, ...]) -> Path:
     try:
         about["given"] = [put(trial.experiment) for trial in fit.trials]
         about["experiments"] = [put(experiment) for experiment in fit.experiments]
-    except NotDescribable:  # functions: the user gives them again when loading
+    except NotDescribable:  # functions: the user passes them again when loading
         about["given"] = about["experiments"] = None
     with replacing(path) as part:
         np.savez_compressed(part, allow_pickle=False, about=np.asarray(json.dumps(about)), **arrays)
@@ -61,7 +61,7 @@ def _run_data(run: Trajectory, put) -> dict:
 
 
 def read(path: str | Path, experiments) -> dict[str, Any]:
-    """The fields of a fit; `experiments` as they were given to it where the file has none."""
+    """Read the fields of a fit; `experiments` as given to `identify`, if the file has none."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file")
     try:
@@ -80,7 +80,7 @@ def read(path: str | Path, experiments) -> dict[str, Any]:
         given = None if about["given"] is None else [get(x) for x in about["given"]]
         loss = None if about.get("loss") is None else get(about["loss"])
         fitted = None if about["experiments"] is None else [get(x) for x in about["experiments"]]
-    # every way in which bytes can fail to be such a file
+    # all errors that a file of another format can cause
     except Exception as error:
         raise ValueError(f"{path}: got {error}, expected a fit written by Fit.save") from error
     if experiments is not None:

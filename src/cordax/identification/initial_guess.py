@@ -1,5 +1,5 @@
-"""Where a search over the whole begins: the best of many starts, what short pieces say, and what
-segments say."""
+"""Starting point of the search: the best of many starts, fits to short horizons, and fits to
+segments (multiple shooting)."""
 
 import dataclasses
 from collections.abc import Collection
@@ -19,14 +19,14 @@ from .problem import Problem
 from .shooting import MISSES, Shooting, shooting
 from .termination import START_FAILED
 
-#: simulations of one batch
+#: number of simulations in one batch
 AT_ONCE = 32
-#: how far starts spread, in search coordinates of the kinds "log" (a factor of ten) and "linear"
+#: spread of starting points in search coordinates of the kinds "log" (a factor of ten) and "linear"
 SPREAD = {"log": float(np.log(10.0)), "linear": 1.0}
 
 
 def approach(problem: Problem, starts: int, horizons: int, segments: int, seed: int, options):
-    """Search coordinates to begin with, shape (p,)."""
+    """Search coordinates of the starting point, shape (p,)."""
     y = problem.parameters.origin
     first = 0.5 ** (horizons - 1)
     if starts > 1:
@@ -42,9 +42,9 @@ def approach(problem: Problem, starts: int, horizons: int, segments: int, seed: 
 def with_recorded_start(
     experiment: Experiment, parameters, recording: Recording, keep: Collection[str] = ()
 ) -> Experiment:
-    """The experiment with the first recorded values of those coordinates and velocities of its
-    initial state that are among the `parameters`. Values outside of a parameter's bounds, and
-    parameters named in `keep`, stay as they are."""
+    """Set those coordinates and velocities of the initial state that are among the `parameters` to
+    their first recorded values. Values outside of a parameter's bounds, and parameters named in
+    `keep`, are not changed."""
     listed = parameters if isinstance(parameters, (list, tuple)) else ()  # `collect` checks them
     named = [Parameter(p) if isinstance(p, str) and p else p for p in listed]
     wanted = [
@@ -98,7 +98,7 @@ def _shot(problem: Shooting, y, options):
 
 
 def spread(parameters: ParameterSet, count: int, seed: int) -> np.ndarray:
-    """The start, and `count` others, shape (count + 1, p)."""
+    """The initial values and `count` further starting points, shape (count + 1, p)."""
     share = latin_hypercube(count, parameters.size, seed)
     ys = np.zeros((count + 1, parameters.size))
     numbers = zip(parameters.number_kinds, parameters.number_bounds, strict=True)

@@ -1,7 +1,7 @@
-"""Intervals that do not take the model for linear: profile likelihood and bootstrap.
+"""Intervals that do not assume a linear model: profile likelihood and bootstrap.
 
-Both repeat the fit many times from the optimum, in batches: with one parameter fixed away from its
-estimate, while the others are fitted; and with errors drawn from the model of the residuals.
+Both repeat the fit many times from the optimum, in batches. The profile fixes one parameter away
+from its estimate and fits the others; the bootstrap draws errors from the model of the residuals.
 """
 
 import equinox as eqx
@@ -13,24 +13,24 @@ from jaxtyping import Array, Float
 from .._jax.identity import filter_jit
 from .problem import Problem, Trial
 
-#: repeated fits of one batch
+#: number of repeated fits in one batch
 AT_ONCE = 16
-#: damped Gauss-Newton steps of a fit that begins at the optimum of another
+#: damped Gauss-Newton steps of a fit that begins at the optimum of another fit
 STEPS = 6
-#: where a profile is looked at, in reaches of the linear interval
+#: offsets at which a profile is evaluated, in multiples of the half-width of the linear interval
 OFFSETS = (0.5, 0.8, 1.0, 1.25, 1.7, 2.5, 4.0)
 
 
 def student_quantile(level: float, freedom):
-    """Half the width of the interval that holds `level` of Student's distribution with `freedom`
-    degrees of freedom, any shape; infinite freedom: the normal distribution."""
+    """Half the width of the interval that contains the fraction `level` of Student's distribution
+    with `freedom` degrees of freedom, any shape; infinite freedom: the normal distribution."""
     from scipy.stats import t
 
     return t.ppf(0.5 + 0.5 * level, freedom)
 
 
 def _descend(problem: Problem, y, free: Float[Array, " p"]):
-    """The best `y` with the numbers that are not `free` (0) as they are, and the misfit there."""
+    """The best `y` with the parameters that are not `free` (0) fixed, and the misfit there."""
 
     def look(y):
         J, (r, _) = problem.jacobian(y)
@@ -55,7 +55,7 @@ def _descend(problem: Problem, y, free: Float[Array, " p"]):
 
 @filter_jit
 def _profile(problem: Problem, y, slopes, offsets):
-    """Misfits with number i moved by offsets[i, j], shape (p, m)."""
+    """Misfits with parameter i moved by offsets[i, j], shape (p, m)."""
     p, m = offsets.shape
 
     def one(index):
@@ -66,13 +66,13 @@ def _profile(problem: Problem, y, slopes, offsets):
 
 
 def profile_ends(fit, quantile: Float[np.ndarray, " p"]) -> Float[np.ndarray, "p 2"]:
-    """Ends of the intervals, in search coordinates less those of the optimum: where the profile of
+    """Ends of the intervals, in search coordinates relative to the optimum: where the profile of
     the misfit of each parameter rises to that of its quantile of Student's distribution; infinite
-    where it does not within four times the linear interval."""
+    if it does not within four times the linear interval."""
     independent = np.diagonal(np.asarray(fit.about.independent))
     wider = np.sqrt(np.diagonal(np.asarray(fit.about.covariance)) / independent)
     reach = quantile * wider * np.sqrt(independent)
-    # along with the number the others move as they would in a linear model
+    # the other parameters start where a linear model predicts them
     C = np.asarray(fit.about.independent)
     slopes = (C / np.diagonal(C)).T
     sides = np.array([-x for x in OFFSETS[::-1]] + list(OFFSETS))
@@ -102,7 +102,7 @@ def _crossing(height: np.ndarray, x: np.ndarray) -> float:
 
 @filter_jit
 def _refits(problem: Problem, y, draws: list[list[Array]]):
-    """Estimates from other recorded values, `draws[trial][channel]` of shape (n, k, ...)."""
+    """Estimates from resampled recorded values, `draws[trial][channel]` of shape (n, k, ...)."""
     free = jnp.ones_like(y)
 
     def one(values):
@@ -166,6 +166,6 @@ def _errors(r: np.ndarray, model: tuple[np.ndarray, float], draws: int, random) 
     e = e - e.mean()
     if np.isfinite(innovation):
         e = e * np.sqrt(innovation / max(np.mean(e**2), np.finfo(float).tiny))
-    settle = n if order else 0  # samples before the first, to forget where the process began
+    settle = n if order else 0  # samples before the first: initial transient of the process
     innovations = e[random.integers(0, e.size, (draws, settle + n))]
     return np.asarray(lfilter([1.0], filter_, innovations))[:, settle:]

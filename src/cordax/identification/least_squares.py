@@ -19,9 +19,9 @@ from .termination import (
 
 
 class _Damping(optx.ClassicalTrustRegion):
-    """Starts with a damping parameter equal to the squared norm of the first residuals: the first
-    step is then a cautious one whatever the units. Good steps let it fall fast, since parameters
-    that matter little wait until it is of the size of their own entry of J^T J."""
+    """Trust region whose first damping parameter is the squared norm of the first residuals, so
+    that the first step is cautious in any units. Good steps reduce it fast, since parameters with
+    little effect do not move until it has the size of their entry of J^T J."""
 
     high_cutoff: float = 0.75
     high_constant: float = 10.0
@@ -35,12 +35,13 @@ class _Damping(optx.ClassicalTrustRegion):
 
 
 class _LevenbergMarquardt(optx.LevenbergMarquardt):
-    """Two more ways to converge, since only accepted steps end the search of optimistix:
+    """Levenberg-Marquardt with two more convergence criteria, since optimistix ends on accepted
+    steps only:
 
-    - The next step is negligible. Where the misfit is down to rounding errors, no step is accepted.
+    - The next step is negligible. If the misfit is down to rounding errors, no step is accepted.
     - The misfit cannot fall: to first order, steps as large as the parameters, or of size 1 in
-      search coordinates, reduce it by less than the tolerance. A logarithm that goes to minus
-      infinity, because the parameter goes to zero, takes large steps for ever.
+      search coordinates, reduce it by less than the tolerance. If a parameter goes to zero, its
+      logarithm goes to minus infinity in large steps that never end.
     """
 
     def __init__(self, tolerance: float):
@@ -62,7 +63,7 @@ def levenberg_marquardt(
     """Minimise the sum of squared residuals from `y0`, shape (p,)."""
 
     def residuals(y, problem):
-        # The Jacobian is formed here, in one run with a tangent per parameter, and handed on as a
+        # The Jacobian is computed here, in one run with a tangent per parameter, and passed on as a
         # constant linear map: linearising the time loop itself would store every step.
         at = stop_gradient(y)
         J, (r, trajectories) = problem.jacobian(at)
@@ -80,11 +81,11 @@ def levenberg_marquardt(
         max_steps=max_steps,
         throw=False,
     )
-    r, J, trajectories = found.state.aux  # at the point last accepted, found.value
+    r, J, trajectories = found.state.aux  # at the last accepted point, found.value
     stopped = optx.RESULTS
     code = jnp.where(found.result == stopped.successful, CONVERGED, NO_PROGRESS)
     code = jnp.where(found.result == stopped.nonlinear_max_steps_reached, MAX_STEPS, code)
-    # a start that fails is the only point with infinite residuals that is ever accepted
+    # infinite residuals are accepted at one point only: a starting point that fails
     code = jnp.where(jnp.isfinite(r[0]), code, START_FAILED)
     code = with_failures(code, problem.failed(trajectories))
     return Search(found.value, code, jnp.asarray(found.stats["num_steps"]), r, J, trajectories)

@@ -1,4 +1,4 @@
-"""Robust losses: outliers count less than in least squares.
+"""Robust losses, which reduce the weight of outliers compared with least squares.
 
 A loss rho of z = (r/scale)^2 replaces the sum of squared residuals r by the sum of scale^2 rho(z).
 It is minimised as a least-squares problem whose residuals are r sqrt(rho(z)/z).
@@ -20,14 +20,14 @@ from .._base.checks import require, require_known, require_number
 LossName = Literal["linear", "soft_l1", "huber", "cauchy"]
 #: scales, in standard deviations of the noise, with 95 % efficiency for normally distributed errors
 SCALES = {"soft_l1": 1.345, "huber": 1.345, "cauchy": 2.385}
-#: smallest mean of psi': below, most samples are outliers and the loss tells little
+#: smallest mean of psi': below it, most samples are outliers and the loss gives little information
 LEAST_SLOPE = 0.05
 
 
 class Loss(eqx.Module):
-    """A robust loss of residuals in units of the noise: its `kind`, the `scale` from which
-    residuals count less than in least squares, and a `gain` of the transformed residuals, which
-    makes rises of their sum of squares comparable with those of least squares."""
+    """Robust loss of residuals in units of the noise: its `kind`, the `scale` beyond which
+    residuals have less weight than in least squares, and a `gain` of the transformed residuals,
+    which makes increases of their sum of squares comparable with those of least squares."""
 
     kind: str = eqx.field(static=True)
     scale: Float[Array, ""]
@@ -60,8 +60,8 @@ class Loss(eqx.Module):
         return jax.jvp(self.influence, (r,), (jnp.ones_like(r),))[1]
 
     def linearised(self, r, J, seen, priors: int):
-        """The least-squares problem with the same estimate and errors: pseudo-residuals, shape
-        (n,), their Jacobian, shape (n, p), and this loss with its `gain`.
+        """Least-squares problem with the same estimate and errors: pseudo-residuals, shape (n,),
+        their Jacobian, shape (n, p), and this loss with its `gain`.
 
         `r` (n,) are the plain residuals, `J` (n, p) the Jacobian of the transformed ones, `seen`
         (n,) marks recorded values; the last `priors` rows are not robust."""

@@ -11,12 +11,12 @@ from ..mechanics.consistent_state import consistent
 from ..mechanics.constraints import position_on_constraints, velocity_on_constraints
 from ..recordings.recording import Recording
 
-#: samples at the beginning of a recording from which a first velocity is estimated
+#: number of samples at the beginning of a recording from which the initial velocity is estimated
 SAMPLES = 9
 
 
 class MeasuredState(eqx.Module):
-    """An initial state near a measured one, as `Experiment(state0=...)`.
+    """Initial state near a measured one, for `Experiment(state0=...)`.
 
     `q` (n_q,) and `v` (n_v,) are moved by `position` and `velocity`, shape (n,), along the columns
     of `basis` (n_v, n), the directions that the constraints allow, and projected onto the
@@ -43,11 +43,10 @@ class MeasuredState(eqx.Module):
 def measured_state(
     system: System, recording: Recording, default: State | None = None
 ) -> MeasuredState:
-    """The initial state that a recording shows at its first instant, projected onto the
-    constraints.
+    """Initial state at the first instant of a recording, projected onto the constraints.
 
-    Coordinates that were recorded come from a parabola through their first samples. Velocities come
-    from `d_` columns, or else from the slope of that parabola. What was not recorded is that of
+    Recorded coordinates come from a parabola through their first samples. Velocities come from `d_`
+    columns, or else from the slope of that parabola. Components that were not recorded are those of
     `default`, or of the machine's default state. Values are in SI units."""
     state = system.default_state() if default is None else default
     q, v = np.array(state.q, dtype=float), np.array(state.v, dtype=float)

@@ -8,15 +8,15 @@ from .._jax.identity import filter_jit
 from ..simulation.trajectory import Trajectory
 from .problem import Problem
 
-#: a quantity that changes by less than this share of its size shows nothing
+#: relative change below which a quantity gives no information
 SHOWS = 1e-4
-#: how many quantities a sentence names
+#: largest number of quantities named in a sentence
 NAMED = 3
 
 
 def what_would_tell(fit, direction: np.ndarray) -> str:
     """Quantities of the same motions that were not recorded and change along a direction in search
-    coordinates, as the end of a sentence."""
+    coordinates, as the end of a sentence of advice."""
     recorded = {name for trial in fit.trials for name in trial.recording.names}
     changes = _changes(fit.problem, fit.y, jnp.asarray(direction))
     shares = {}

@@ -1,35 +1,38 @@
-"""What residuals that are not noise mean for the estimates, in words."""
+"""Messages on residuals that are not noise and their consequences for the estimates."""
 
 import numpy as np
 
 from .termination import CONVERGED, MISFIT
 
-#: how far errors of the model may reach (1: 100 %) before a motion counts as not showing a number
+#: largest effect of model errors (1: 100 %) up to which the motion counts as showing a parameter
 HARDLY_SHOWN = 0.3
-#: changes of the simulation, over the residuals, above which numerics may explain these
+#: changes of the simulation relative to the residuals above which numerical errors may explain them
 NUMERICS_MATTER = 0.3
 
-#: standard errors by which half the time step may move an estimate
+#: shift of an estimate by half the time step, in standard errors, from which a message is given
 STEP_MATTERS = 0.5
-#: residuals so many times their spread are no noise: one in 10^9 of a normal distribution
+#: residuals in units of their spread above which they are outliers: one in 10^9 of a normal
+#: distribution
 FAR = 6.0
-#: and residuals below this share of what was recorded are none
+#: residuals below this fraction of the recorded values are not outliers
 ROUNDING = 1e-6
-#: how many numbers one sentence names
+#: largest number of items named in one sentence
 NAMED = 12
-#: a number this much smaller than its start, and not known within a factor of e, has vanished
+#: a parameter below this fraction of its initial value, and uncertain by a factor of e, has
+#: vanished
 VANISHED = 0.1
 
 
 def sentences(fit) -> list[str]:
-    """None where residuals are noise, or those of a search that did not come to an end."""
+    """Messages on correlated residuals; empty if residuals are noise or the search did not
+    converge."""
     if int(fit.code) not in (CONVERGED, MISFIT) or not fit.coloured():
         return []
     return [_not_noise(fit), *_hardly_shown(fit), *_numerics(fit)]
 
 
 def outliers(fit) -> list[str]:
-    """Of samples that stand alone, far from the others: nothing that moves does that."""
+    """Message on single samples far from their neighbours, which no motion can explain."""
     found = []
     for i, (trial, residuals) in enumerate(zip(fit.trials, fit.differences, strict=True)):
         where = f" in recording {i}" if len(fit.trials) > 1 else ""
@@ -59,7 +62,8 @@ def outliers(fit) -> list[str]:
 
 
 def step_matters(fit) -> list[str]:
-    """Of numbers that another time step would move; not where a recording is met to round-off."""
+    """Messages on estimates that depend on the time step; empty if a recording is matched to
+    rounding errors."""
     if fit.exact():
         return []
     shift, errors = np.asarray(fit.step_shift), np.asarray(fit.independent_errors)
@@ -78,8 +82,8 @@ def _columns(x) -> np.ndarray:
 
 
 def _away(x, recorded) -> np.ndarray:
-    """Residuals of one channel in units of their spread, which a few outliers do not change; zero
-    where nothing was recorded."""
+    """Residuals of one channel in units of their spread, estimated robustly; zero where nothing was
+    recorded."""
     seen = np.isfinite(x)
     away = np.zeros_like(x)
     if np.any(seen):
@@ -90,7 +94,7 @@ def _away(x, recorded) -> np.ndarray:
 
 
 def towards_zero(fit) -> list[str]:
-    """Of positive numbers that a search makes ever smaller, and never none."""
+    """Messages on positive parameters that the search reduced towards zero."""
     errors = np.sqrt(np.diag(np.asarray(fit.about.covariance)))
     numbers = zip(fit.names, fit.parameters.number_kinds, fit.values, fit.start, strict=True)
     return [
@@ -119,7 +123,7 @@ def _not_noise(fit) -> str:
 
 
 def _channel(fit, number: int) -> tuple[str, float]:
-    """The name of a column of all residuals, and the time between its samples [s]."""
+    """Name of a column of all residuals, and its sampling interval [s]."""
     for i, trial in enumerate(fit.trials):
         names = trial.channels
         if number < len(names):
@@ -159,8 +163,8 @@ def _amount(kind: str, reach: float) -> str:
 
 
 def _scatter(fit) -> float:
-    """The part of the residuals, over noise, that changes from sample to sample: third
-    differences, of which those of independent errors have 20 times the variance."""
+    """Part of the residuals, over noise, that is independent from sample to sample: from third
+    differences, whose variance is 20 times that of independent errors."""
     squares, count = 0.0, 0
     for trial, residuals in zip(fit.trials, fit.differences, strict=True):
         for name, residual in residuals.items():

@@ -1,4 +1,4 @@
-"""Any optax optimiser."""
+"""Search with any optax optimiser."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,8 @@ import optax
 from .problem import Problem
 from .termination import CONVERGED, MAX_STEPS, RUN_FAILED, Search, with_failures
 
-#: up to so many numbers the gradient is J^T r from forward mode; above, reverse mode is cheaper
+#: up to this many parameters the gradient is J^T r from forward mode; above, reverse mode is
+#: cheaper
 FORWARD_LIMIT = 8
 
 
@@ -20,10 +21,10 @@ def first_order(
     tolerance: float,
     progress: bool = False,
 ) -> Search:
-    """Minimise half the sum of squared residuals, divided by its start value, from `y0`.
+    """Minimise half the sum of squared residuals, divided by its initial value, from `y0`.
 
-    Ends when `tolerance` bounds both the gradient and, relatively, the change of the misfit. The
-    best point met is returned, since an optimiser of fixed learning rate wanders.
+    Stops when the gradient and the relative change of the misfit are below `tolerance`. Returns the
+    best point of the search, since an optimiser with a fixed learning rate does not settle.
     """
     gradient = _forward if problem.parameters.size <= FORWARD_LIMIT else _reverse
 

@@ -1,4 +1,4 @@
-"""From search coordinates to residuals and their Jacobian."""
+"""Residuals and their Jacobian as functions of the search coordinates."""
 
 import dataclasses
 from collections.abc import Callable
@@ -26,7 +26,7 @@ FAILED = 100.0
 
 
 class Trial(eqx.Module):
-    """A recording, the experiment that is to show the same, where recorded instants lie among its
+    """A recording, the experiment that predicts it, the positions of recorded instants among its
     steps, and the standard deviations of the recorded values by name."""
 
     experiment: Experiment
@@ -35,7 +35,7 @@ class Trial(eqx.Module):
     noise: dict[str, Float[Array, "..."]]
 
     def run(self, experiment: Experiment, adjoint: str) -> Trajectory:
-        """The simulation of the recorded time."""
+        """Simulate the recorded time."""
         grid = self.grid
         whole = experiment.replace(
             dt=grid.dt, duration=grid.steps * grid.dt, t0=grid.t0, save_every=grid.save_every
@@ -52,7 +52,7 @@ class Trial(eqx.Module):
         return {name: recorded - simulated[name] for name, recorded in values.items()}
 
     def weighed(self, differences: dict[str, Array]) -> Float[Array, " n"]:
-        """Differences over noise, flat; zero where nothing was recorded."""
+        """Differences divided by noise, flat; zero where nothing was recorded."""
         parts = [
             jnp.where(jnp.isnan(x), 0.0, differences[name] / self.noise[name]).ravel()
             for name, x in self.recording.values.items()
@@ -60,7 +60,7 @@ class Trial(eqx.Module):
         return jnp.concatenate(parts)
 
     def by_channel(self, flat: Array) -> Array:
-        """Rows in the order of `weighed` as shape (k, c, ...)."""
+        """Reshape rows in the order of `weighed` to (k, c, ...)."""
         parts, used = [], 0
         for x in self.recording.values.values():
             rows = flat[used : used + x.size]
@@ -84,7 +84,7 @@ class Trial(eqx.Module):
 
     @property
     def channels(self) -> tuple[str, ...]:
-        """A name for each column of the residuals."""
+        """Names of the columns of the residuals."""
         names = []
         for name, x in self.recording.values.items():
             parts = int(np.prod(x.shape[1:]))
@@ -93,11 +93,11 @@ class Trial(eqx.Module):
 
 
 class Problem(eqx.Module):
-    """Recorded values against simulations with unknown numbers.
+    """Least-squares problem: recorded values and simulations with unknown parameters.
 
-    Residuals are (recorded - simulated)/noise, flat, recording after recording, then those of
-    priors, shape (n,); zero where a value is missing, and after the share `horizon` of the recorded
-    time. A robust `loss` transforms those of the recordings.
+    Residuals are (recorded - simulated)/noise, flat, recording after recording, followed by those
+    of priors, shape (n,). They are zero where a value is missing, and after the fraction `horizon`
+    of the recorded time. A robust `loss` transforms those of the recordings.
     """
 
     trials: tuple[Trial, ...]
@@ -108,7 +108,7 @@ class Problem(eqx.Module):
     loss: Loss | None = None
 
     def experiments(self, y) -> tuple[Experiment, ...]:
-        """With the numbers at search coordinates `y`, shape (p,)."""
+        """Experiments with the parameters at search coordinates `y`, shape (p,)."""
         insert = self.parameters.insert
         return tuple(insert(trial.experiment, y, i) for i, trial in enumerate(self.trials))
 
@@ -134,12 +134,12 @@ class Problem(eqx.Module):
         return tuple(found)
 
     def differences(self, y, trajectories) -> tuple[dict[str, Array], ...]:
-        """Of each recording, by name."""
+        """Recorded minus simulated values of each recording, by name."""
         pairs = zip(self.trials, self.experiments(y), trajectories, strict=True)
         return tuple(trial.differences(e, run) for trial, e, run in pairs)
 
     def weighed(self, y, differences) -> Float[Array, " n"]:
-        """Differences over noise and those from priors over their deviations, flat."""
+        """Differences divided by noise and those of priors divided by their deviations, flat."""
         pairs = zip(self.trials, differences, strict=True)
         rows = [self._near(t) * t.weighed(d) for t, d in pairs]
         return jnp.concatenate([*rows, self.parameters.prior_residuals(y)])
@@ -175,8 +175,8 @@ class Problem(eqx.Module):
         return failed[np.repeat(np.arange(len(sizes)), sizes)]
 
     def _when_failed(self) -> Float[Array, " n"]:
-        """Residuals of simulations that failed: so large that no method prefers such a point to
-        one that can be simulated."""
+        """Residuals of simulations that failed: so large that no method prefers such a point to one
+        that can be simulated."""
         rows = []
         for trial in self.trials:
             size = jnp.sqrt(jnp.mean(trial.weighed(trial.recording.values) ** 2))
@@ -214,7 +214,7 @@ class Problem(eqx.Module):
         return jnp.where(self._rows_failed(trajectories)[:, None], 0.0, J), (r, trajectories)
 
     def changed(self, how: Callable[[Trial], tuple[Experiment, Grid]]) -> "Problem":
-        """The same with other experiments and grids of each recording."""
+        """Copy of the problem with another experiment and grid for each recording."""
         trials = [
             dataclasses.replace(t, **dict(zip(("experiment", "grid"), how(t), strict=True)))
             for t in self.trials
@@ -222,12 +222,13 @@ class Problem(eqx.Module):
         return dataclasses.replace(self, trials=tuple(trials))
 
     def split(self, flat: Array) -> list[Array]:
-        """Rows of residuals by recording, then those of priors."""
+        """Split rows of residuals by recording, followed by those of priors."""
         ends = np.cumsum([trial.size for trial in self.trials])
         return jnp.split(flat, ends)
 
     def check(self) -> None:
-        """Refuse recordings that say less than is asked of them."""
+        """Raise an error if recordings have fewer values than there are parameters, or bad
+        values."""
         known = [
             [known_values(x) for x in trial.recording.values.values()] for trial in self.trials
         ]
@@ -245,14 +246,14 @@ class Problem(eqx.Module):
         require(numbers + known_before > size, "recording", said, wanted)
 
     def count(self) -> Array:
-        """How many numbers were recorded, or known before."""
+        """Number of recorded values and priors."""
         known_before = self.parameters.prior_residuals(self.parameters.origin).size
         values = [x for trial in self.trials for x in trial.recording.values.values()]
         return known_before + sum(jnp.sum(~jnp.isnan(x)) for x in values)  # pyright: ignore
 
 
 def _alike(trials: tuple[Trial, ...]) -> list[list[int]]:
-    """Recordings that one compiled program simulates together: they differ by numbers alone."""
+    """Groups of recordings that differ in numerical values only and share one compiled program."""
     groups: list[tuple[Any, list[int]]] = []
     for i, trial in enumerate(trials):
         arrays, rest = eqx.partition(trial.experiment, eqx.is_array)
@@ -274,8 +275,8 @@ def _equal(a, b) -> bool:
 
 
 def noise_levels(noise: Any, recording: Recording) -> dict[str, Array]:
-    """The standard deviation of each recorded quantity from one number, numbers by name (one, one
-    for each component, or one for each sample), or None."""
+    """Standard deviation of each recorded quantity from one number, numbers by name (one, one for
+    each component, or one for each sample), or None."""
     if noise is None:
         noise = 1.0
     if not isinstance(noise, dict):

@@ -1,9 +1,9 @@
-"""A simulation at instants between its steps.
+"""Interpolation of a simulation at instants between its steps.
 
-Coordinates follow the cubic through states and velocities at both ends of a step, velocities and
-multipliers the cubic through four neighbouring steps: errors of order four in the step, no more
-than those of the integrators. A run by phases is interpolated within each. Inputs and outputs are
-those of controller and machine in the states so found.
+Coordinates are interpolated by the cubic through states and velocities at both ends of a step,
+velocities and multipliers by the cubic through four neighbouring steps. Errors are of order four in
+the step, not above those of the integrators. A run with phases is interpolated within each phase.
+Inputs and outputs are computed by controller and machine from the interpolated states.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ def values_at(
         first += last
     found = {}
     for name in names:
-        observe(trajectory, name)  # a name of the machine?
+        observe(trajectory, name)  # raises if the machine has no such quantity
         value = None
         for first, part in parts:
             one = _observed(part, name)
@@ -51,12 +51,13 @@ def values_at(
 def _observed(part: Trajectory, name: str):
     try:
         return observe(part, name)
-    except ValueError:  # another phase has it
+    except ValueError:  # a quantity of another phase
         return None
 
 
 def _sampled(run: Trajectory, experiment: Experiment, rows, beyond) -> Trajectory:
-    """One phase at `rows` and shares `beyond` of them; outside of the phase its ends."""
+    """Interpolate one phase at `rows` plus fractions `beyond`; instants outside of the phase take
+    its ends."""
     system, n = run.system, run.t.shape[0]
     assert system is not None
     row = jnp.clip(rows, 0, n - 2)
@@ -89,7 +90,7 @@ def _sampled(run: Trajectory, experiment: Experiment, rows, beyond) -> Trajector
 
 
 def _cubic(x: Float[Array, "n m"], row, share) -> Float[Array, "k m"]:
-    """Through the four rows around each interval, or as many as there are."""
+    """Cubic interpolation through the four rows around each interval, or as many as there are."""
     count = min(4, x.shape[0])
     first = jnp.clip(row - 1, 0, x.shape[0] - count)
     nodes = x[first[:, None] + np.arange(count)]

@@ -1,4 +1,4 @@
-"""Correlation of the residuals of neighbouring samples, and the covariance it gives to estimates.
+"""Correlation of the residuals of neighbouring samples, and the resulting covariance of estimates.
 
 Least squares treats errors of neighbouring samples as independent. Where they are correlated, with
 covariance R, the covariance of the estimates is
@@ -6,11 +6,11 @@ covariance R, the covariance of the estimates is
     (J^T J)^-1 (J^T R J) (J^T J)^-1
 
 R is that of an autoregressive process in each channel, whose order minimises Akaike's criterion.
-Residuals are smaller and less correlated than the errors, because the fit follows these:
-E[r r^T] = (I - H) R (I - H) with H = J (J^T J)^-1 J^T. The autocovariances of the errors are
-therefore those whose expected residuals have the autocovariances observed (Worsley et al. 2002).
-Because the process is estimated as well, variances follow from few degrees of freedom
-(Satterthwaite): intervals use Student's distribution with these.
+Residuals are smaller and less correlated than the errors, because the fit follows the errors in
+part: E[r r^T] = (I - H) R (I - H) with H = J (J^T J)^-1 J^T. The autocovariances of the errors are
+therefore chosen so that the expected residuals have the observed autocovariances (Worsley et al.
+2002). Because the process is estimated as well, variances have few degrees of freedom
+(Satterthwaite), which Student's distribution uses for the intervals.
 """
 
 import equinox as eqx
@@ -20,25 +20,25 @@ from jaxtyping import Array, Bool, Complex, Float, Int, Shaped
 
 from ..math import lapack
 
-#: probability that residuals of independent errors count as correlated
+#: probability that residuals of independent errors are called correlated
 FALSE_ALARM = 1e-3
 #: lags of the test, and largest order of the autoregressive process
 LAGS = 20
-#: corrections of the autocovariances for the errors that the fit follows
+#: number of corrections of the autocovariances for the part of the errors that the fit follows
 CORRECTIONS = 3
-#: largest correction of a variance, in units of the observed one: beyond, almost all of the errors
-#: would be followed by the fit, and residuals would tell nothing about them
+#: largest correction of a variance, in units of the observed one: beyond it, the fit would follow
+#: almost all of the errors, and residuals would give no information on them
 LARGEST_CORRECTION = 4.0
-#: fewest degrees of freedom: below, Student's quantiles mean nothing
+#: fewest degrees of freedom: below, Student's quantiles are meaningless
 LEAST_FREEDOM = 2.0
 
 
 class ErrorModel(eqx.Module):
     """Errors of c channels as autoregressive processes: `coefficients`, shape (c, l), zero beyond
     the `order`, shape (c,); variances of the innovations, `innovation`, and numbers of samples,
-    `count`, shape (c,). Of the residuals: correlation of neighbouring samples, `lag_one`, and the
+    `count`, shape (c,). For the residuals: correlation of neighbouring samples, `lag_one`, and the
     number of samples over which they are correlated, `length` (1 if independent), shape (c,);
-    `white`: whether Ljung and Box's test takes all of them for independent."""
+    `white`: whether the Ljung-Box test accepts all of them as independent."""
 
     coefficients: Float[Array, "c l"]
     order: Int[Array, " c"]
@@ -50,8 +50,8 @@ class ErrorModel(eqx.Module):
 
 
 def seen_first(x: Float[Array, "k c ..."], seen: Bool[Array, "k c"]) -> Array:
-    """Recorded samples of each channel moved to the front, in order: neighbours are then
-    neighbouring samples of a sensor, however many instants belong to others."""
+    """Move recorded samples of each channel to the front, in order, so that adjacent rows are
+    neighbouring samples of one sensor even if other sensors have instants in between."""
     order = jnp.argsort(~seen, axis=0, stable=True)
     return jnp.take_along_axis(x, order.reshape(*order.shape, *(1,) * (x.ndim - 2)), axis=0)
 
@@ -62,9 +62,9 @@ def error_covariance(
     """Model of the errors, covariance of the estimates, shape (p, p), and the variance of each
     variance over its square, shape (p,).
 
-    Of several recordings: `residuals` (k, c) and their Jacobians `slopes` (k, c, p), zero where
-    nothing was recorded (`seen`, shape (k, c)); `half` is a square root of the inverse
-    of J^T J, priors included: `half @ half.T = (J^T J)^-1`, so that `J @ half` is orthonormal."""
+    For several recordings: `residuals` (k, c) and their Jacobians `slopes` (k, c, p), zero where
+    nothing was recorded (`seen`, shape (k, c)); `half` is a square root of the inverse of J^T J,
+    priors included: `half @ half.T = (J^T J)^-1`, so that `J @ half` is orthonormal."""
     residuals = [seen_first(r, s) for r, s in zip(residuals, seen, strict=True)]
     slopes = [seen_first(J @ half, s) for J, s in zip(slopes, seen, strict=True)]
     waves = [_transform(J, 2 * len(J)) for J in slopes]
@@ -113,7 +113,7 @@ def _lags(autocovariance: Float[Array, "c k"]) -> int:
 
 
 def _model(fitted, counts, measured) -> ErrorModel:
-    """Channels of all recordings in one model; shorter processes are padded with zeros."""
+    """Join the channels of all recordings in one model; shorter processes are padded with zeros."""
     coefficients, innovations, orders = zip(*fitted, strict=True)
     widest = max(a.shape[1] for a in coefficients)
     padded = [jnp.pad(a, ((0, 0), (0, widest - a.shape[1]))) for a in coefficients]
@@ -132,8 +132,9 @@ def _model(fitted, counts, measured) -> ErrorModel:
 
 
 def _along_time(transform, x: Shaped[Array, "k ..."]) -> Shaped[Array, "f ..."]:
-    """`transform` of every row along the first axis, one after the other: XLA refuses operands of
-    several dimensions whose layout is not that of rows (jaxlib 0.10, with dimensions of size 1)."""
+    """Apply `transform` to every row along the first axis, one after the other: XLA rejects
+    operands of several dimensions whose layout is not row-major (jaxlib 0.10, with dimensions of
+    size 1)."""
     rows = jax.lax.map(transform, x.reshape(len(x), -1).T)
     return rows.T.reshape(-1, *x.shape[1:])
 
@@ -148,19 +149,19 @@ def _inverse_transform(x: Shaped[Array, "f ..."]) -> Float[Array, "k ..."]:
 
 
 def _autocovariance(r: Float[Array, "k c"], count: Int[Array, " c"]) -> Float[Array, "c k"]:
-    """Sums of products of samples l apart over the number of samples."""
+    """Autocovariances: sums of products of samples l apart, divided by the number of samples."""
     k = len(r)
     power = jnp.abs(_transform(r, 2 * k)) ** 2
     return _inverse_transform(power)[:k].T / jnp.maximum(count, 1)[:, None]
 
 
 def _describe(covariance: Float[Array, "c k"], count: Int[Array, " c"]):
-    """Correlation of neighbours, samples over which residuals are correlated, the statistic of
-    Ljung and Box (chi-squared if errors are independent) and its degrees of freedom."""
+    """Correlation of neighbours, number of samples over which residuals are correlated, the
+    Ljung-Box statistic (chi-squared if errors are independent) and its degrees of freedom."""
     c, k = covariance.shape
     correlation = covariance / jnp.maximum(covariance[:, :1], jnp.finfo(covariance.dtype).tiny)
     lags = max(1, min(LAGS, k // 4))
-    # of a sensor that was seldom read only the lags it has
+    # a sensor with few samples has fewer lags
     lag = jnp.arange(1, lags + 1)
     number = jnp.maximum(count, 1)[:, None]
     scale = number * (number + 2) / jnp.maximum(number - lag, 1)
@@ -175,7 +176,7 @@ def _describe(covariance: Float[Array, "c k"], count: Int[Array, " c"]):
 
 
 def _limit(freedom) -> Array:
-    """The quantile of chi-squared (Wilson and Hilferty's cube: within 0.3 % from 8 on)."""
+    """Quantile of chi-squared (Wilson-Hilferty cube: within 0.3 % from 8 degrees of freedom on)."""
     from scipy.stats import norm
 
     a = 2.0 / (9.0 * freedom)
@@ -184,12 +185,12 @@ def _limit(freedom) -> Array:
 
 def _autoregression(covariance: Float[Array, "c l"], count: Int[Array, " c"]):
     """Coefficients, shape (c, l - 1), variances of innovations and orders of the autoregressive
-    processes with these autocovariances: Levinson and Durbin's recursion over the orders."""
+    processes with these autocovariances, by Levinson-Durbin recursion over the orders."""
     g = jnp.where(count[:, None] > 0, covariance, 0.0)
     top = g.shape[1] - 1
     tiny = jnp.finfo(g.dtype).tiny
     number = jnp.maximum(count, 2)
-    # correlation over more than all samples cannot be seen
+    # correlation over more lags than samples cannot be estimated
     bound = 1.0 - 1.0 / number
     place = jnp.arange(top)
 
@@ -203,7 +204,7 @@ def _autoregression(covariance: Float[Array, "c l"], count: Int[Array, " c"]):
         below = jnp.where(place < m, a - reflection[:, None] * flipped, 0.0)
         a = jnp.where(place == m, reflection[:, None], below)
         s = s * (1.0 - reflection**2)
-        # corrected autocovariances need not be those of a process: then only lower orders count
+        # corrected autocovariances may not belong to any process: then only lower orders are used
         usable = valid & ((m == 0) | (jnp.abs(exact) <= bound))
         valid = valid & (jnp.abs(exact) <= bound)
         return (a, s, valid), (a, s, usable)
@@ -213,7 +214,7 @@ def _autoregression(covariance: Float[Array, "c l"], count: Int[Array, " c"]):
     _, later = jax.lax.scan(raise_order, first, jnp.arange(top))
     a, s, usable = (jnp.concatenate([x[None], y]) for x, y in zip(first, later, strict=True))
     order = jnp.arange(top + 1)[:, None]
-    # of few samples only low orders
+    # few samples allow low orders only
     criterion = number * jnp.log(s) + 2.0 * order
     usable = usable & (order <= jnp.maximum(number // 8, 1))
     best = jnp.argmin(jnp.where(usable, criterion, jnp.inf), axis=0)
@@ -222,7 +223,7 @@ def _autoregression(covariance: Float[Array, "c l"], count: Int[Array, " c"]):
 
 
 def _spectrum(a: Float[Array, "c l"], innovation: Float[Array, " c"], size: int):
-    """Power over `size` frequencies from 0 to half the sampling rate, shape (f, c), and the
+    """Power spectrum at `size` frequencies from 0 to half the sampling rate, shape (f, c), and the
     transfer function from errors to innovations."""
     lag = jnp.pad(-a, ((0, 0), (1, 0))).at[:, 0].set(1.0)
     transfer = _transform(lag.T, 2 * (size - 1))
@@ -230,20 +231,20 @@ def _spectrum(a: Float[Array, "c l"], innovation: Float[Array, " c"], size: int)
 
 
 def _both_sides(size: int) -> Float[Array, " f"]:
-    """How often each frequency from 0 to half the sampling rate counts, over their number."""
+    """Weight of each frequency from 0 to half the sampling rate in a two-sided mean."""
     once = jnp.full(size, 2.0).at[jnp.array([0, size - 1])].set(1.0)
     return once / (2 * (size - 1))
 
 
 def score_covariance(waves: Array, spectrum: Float[Array, "f c"]) -> Float[Array, "p p"]:
-    """`J^T R J` of channels that are independent of each other: `waves` (f, c, p) is the Fourier
-    transform of J, padded to twice its length, `spectrum` that of the autocovariances in R."""
+    """`J^T R J` for mutually independent channels: `waves` (f, c, p) is the Fourier transform of J,
+    padded to twice its length, `spectrum` that of the autocovariances in R."""
     weights = _both_sides(len(waves))[:, None] * spectrum
     return jnp.einsum("fc,fci,fcj->ij", weights, waves.conj(), waves).real
 
 
 def _followed(waves, spectrum, middle) -> Float[Array, "c k"]:
-    """Autocovariances by which residuals fall short of the errors, summed over samples: those of
+    """Difference between the autocovariances of errors and residuals, summed over samples: those of
     H R + R H - H R H with H = Q Q^T; `waves` is the Fourier transform of Q, `middle` Q^T R Q."""
     leverage = jnp.sum(jnp.abs(waves) ** 2, axis=2)
     explained = jnp.einsum("fci,ij,fcj->fc", waves.conj(), middle, waves).real
@@ -257,7 +258,7 @@ def _variance_of_variance(waves, spectrum, a, innovation, order, count):
     transform of J (J^T J)^-1."""
     sides = _both_sides(len(waves))[:, None, None]
     share = jnp.abs(waves) ** 2 * spectrum[:, :, None] * sides
-    variance = jnp.sum(share, axis=0)  # of each channel, shape (c, p)
+    variance = jnp.sum(share, axis=0)  # variance due to each channel, shape (c, p)
     _, transfer = _spectrum(a, innovation, len(waves))
     m = a.shape[1]
     turn = -1j * jnp.pi * jnp.arange(1, m + 1) / (len(waves) - 1)
@@ -266,7 +267,7 @@ def _variance_of_variance(waves, spectrum, a, innovation, order, count):
     used = jnp.arange(m) < order[:, None]
     slope = jnp.where(used[:, :, None], slope, 0.0)
     number = jnp.maximum(count, 1)[:, None]
-    # over the variance of innovations, so that sizes do not matter
+    # relative to the variance of innovations, for good scaling
     unit = _spectrum(a, jnp.ones_like(innovation), len(waves))[0]
     lags = _inverse_transform(unit)[:m].T
     lag = jnp.abs(jnp.arange(m)[:, None] - jnp.arange(m))

@@ -1,10 +1,10 @@
-"""Multiple shooting: a recording cut into segments, each simulated from a state of its own.
+"""Multiple shooting: a recording is split into segments with free initial states.
 
-Over a short segment no error grows far, so that a search from bad numbers does not get lost where a
-simulation of the whole would: long, unstable or strongly nonlinear motions. What is unknown besides
-the parameters are the states at the cuts; what they miss, the end of one segment less the start of
-the next, counts as residuals, with weights that grow until nothing is missed. The numbers so found
-are the start of an ordinary search over the whole.
+Errors grow little over a short segment. A search from poor parameter values therefore converges
+where a simulation of the whole recording would diverge: long, unstable or strongly nonlinear
+motions. The unknowns are the parameters and the states at the cuts. The gaps, end of one segment
+less initial state of the next, are residuals with weights that grow until the gaps are closed. The
+result is the starting point of an ordinary search over the whole recording.
 """
 
 import equinox as eqx
@@ -24,15 +24,15 @@ from .problem import Problem, Trial
 from .resample import values_at
 from .time_grid import Grid
 
-#: how much a cut may be missed, as a share of the size of each coordinate, search after search; in
-#: the end so little that a chaotic motion begins its last search where it has to
+#: allowed gap at a cut relative to the size of each coordinate, for successive searches; the last
+#: is so small that the final search of a chaotic motion starts close enough
 MISSES = (0.1, 0.01, 1e-3, 1e-5, 1e-7)
 
 
 class Pieces(eqx.Module):
-    """The cuts of one recording: guessed states, shape (n_cuts, ...) each, what counts as one in
-    them, and where each segment begins [s]. Instants of segment i are `t[rows[i]]`, a table padded
-    with row 0 where `used` is False; `grids` say where they lie in it."""
+    """Cuts of one recording: guessed states, shape (n_cuts, ...) each, their scales, and the start
+    time of each segment [s]. Instants of segment i are `t[rows[i]]`, a table padded with row 0
+    where `used` is False; `grids` contain their positions in it."""
 
     cuts: State
     size_q: Float[Array, " n_v"]
@@ -46,7 +46,7 @@ class Pieces(eqx.Module):
 
 
 class Shooting(eqx.Module):
-    """A `Problem` in which states at cuts are unknown too: coordinates (y, cuts of the first
+    """A `Problem` with the states at cuts as additional unknowns: coordinates (y, cuts of the first
     recording, of the second...)."""
 
     problem: Problem
@@ -63,11 +63,12 @@ class Shooting(eqx.Module):
         return jnp.zeros(self.problem.parameters.size + size)
 
     def failed(self, trajectories) -> Array:
-        """None: a segment that fails makes all residuals infinite."""
+        """No failed recordings: a segment that fails makes all residuals infinite."""
         return jnp.zeros(1, bool)
 
     def jacobian(self, z):
-        """As `Problem.jacobian`; only the numbers that a segment depends on ride along with it."""
+        """As `Problem.jacobian`; each segment is differentiated only by the unknowns it depends
+        on."""
         p = self.problem.parameters.size
         y, used, blocks_r, blocks_J, good = z[:p], p, [], [], True
         for i, (trial, pieces) in enumerate(zip(self.problem.trials, self.pieces, strict=True)):
@@ -87,7 +88,8 @@ class Shooting(eqx.Module):
         return jnp.where(good, J, 0.0), (jnp.where(good, r, jnp.inf), ())
 
     def _trial(self, number: int, trial: Trial, pieces: Pieces, y, shifts):
-        """Residuals of all segments, then what cuts miss; their Jacobian by (y, shifts)."""
+        """Residuals of all segments, followed by the gaps at cuts; their Jacobian by (y,
+        shifts)."""
         p, (m, n2) = y.size, shifts.shape
         insert = self.problem.parameters.insert
         system = trial.experiment.system
@@ -121,7 +123,7 @@ class Shooting(eqx.Module):
             [jnp.zeros((len(r0), m * n2)), rows_later.reshape(m * rs.shape[1], m * n2)]
         )
         J = jnp.concatenate([jnp.concatenate([J0, Js[0].reshape(-1, p)]), by_shift], axis=1)
-        # what is missed at each cut: the end of the segment before it less its own state
+        # gap at each cut: the end of the segment before it less the state at the cut
         ends = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b[:-1]]), e0, es)
         size = jnp.concatenate([pieces.size_q, pieces.size_v])
 
@@ -134,7 +136,7 @@ class Shooting(eqx.Module):
         gaps = jax.vmap(missed)(ends, each, shifts)
         by_end = jax.vmap(jax.jacfwd(missed))(ends, each, shifts)
         by_own = jax.vmap(jax.jacfwd(missed, argnums=2))(ends, each, shifts)
-        (Eq_y, Eq_s), (Ev_y, Ev_s) = Es  # of (q, v) at the ends, by (y, shift)
+        (Eq_y, Eq_s), (Ev_y, Ev_s) = Es  # derivatives of (q, v) at the ends by (y, shift)
         before = [jnp.concatenate([a[None], b[:-1]]) for a, b in zip(E0, (Eq_y, Ev_y), strict=True)]
         G_y = _chained(by_end, before)
         own = jnp.zeros((m, n2, m, n2)).at[each, :, each, :].set(by_own)
@@ -187,8 +189,8 @@ def _segment(
 
 
 def shooting(problem: Problem, y, segments: int) -> Shooting:
-    """Cut every recording into so many segments; what was not recorded of states at cuts is guessed
-    from the simulation at `y`."""
+    """Split every recording into `segments` segments; components of the states at cuts that were
+    not recorded are guessed from the simulation at `y`."""
     trajectories = filter_jit(lambda p, y: p.run(y))(problem, y)
     pairs = zip(problem.trials, trajectories, strict=True)
     pieces = tuple(_pieces(trial, run, segments) for trial, run in pairs)
@@ -243,7 +245,7 @@ def _check(trial: Trial) -> None:
 
 
 def _guess(system: System, trial: Trial, run, row: int, time: float):
-    """The state at a cut: as recorded where it was, else as simulated."""
+    """State at a cut: recorded where available, else simulated."""
     good = bool(np.all(np.isfinite(run.q[row]))) and float(run.failure_time) > time
     row = row if good else 0
     q, v = np.array(run.q[row]), np.array(run.v[row])

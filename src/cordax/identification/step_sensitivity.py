@@ -1,4 +1,4 @@
-"""Whether how the motion is computed, and not what the machine is, explains residuals."""
+"""Check whether numerical errors, and not the model, explain residuals."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,24 +13,24 @@ from .problem import Problem
 
 
 def prediction_change(other: Problem, problem: Problem, fit: Fit) -> Float[Array, " n"]:
-    """Residuals at the optimum when the simulation is that of another problem, less those of this,
-    over noise, shape (n,); zero in gaps."""
+    """Change of the residuals at the optimum if the simulation is that of another problem, over
+    noise, shape (n,); zero in gaps."""
     return other.plain_residuals(fit.y)[0] - problem.weighed(fit.y, fit.differences)
 
 
 def refined(problem: Problem) -> Problem:
-    """The same problem with half the step."""
+    """The same problem with half the time step."""
     return problem.changed(lambda trial: (trial.experiment, trial.grid.refined()))
 
 
 def other_numerics(problem: Problem, fit: Fit) -> dict[str, Array]:
-    """By what is done otherwise: how much the simulation at the optimum changes, as a share of the
-    residuals (root of sums of squares)."""
+    """Change of the simulation at the optimum with other numerical settings, by their description,
+    as a fraction of the residuals (root of sums of squares)."""
     found = {}
     for name, other in _others(problem).items():
         try:
             found[name] = _share(other, problem, fit)
-        except ValueError:  # a method that does not take this machine, a step that does not fit
+        except ValueError:  # the integrator does not support this machine or this time step
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""How a search goes, and how it ends."""
+"""Progress and termination of a search."""
 
 import equinox as eqx
 import jax
@@ -32,8 +32,8 @@ SENTENCES = {
 
 
 class Search(eqx.Module):
-    """Where a search ended: coordinates `y`, shape (p,), the `code` of the reason, how many
-    iterations it took, and the residuals, shape (n,), their Jacobian and the trajectories there."""
+    """End of a search: coordinates `y`, shape (p,), the `code` of the reason, the number of
+    iterations, and the residuals, shape (n,), their Jacobian and the trajectories at `y`."""
 
     y: Float[Array, " p"]
     code: Int[Array, ""]
@@ -44,7 +44,8 @@ class Search(eqx.Module):
 
 
 def with_failures(code: Int[Array, ""], failed) -> Int[Array, ""]:
-    """The code of a search that ended where the simulations marked in `failed`, (n,), fail."""
+    """Code of a search that ended at a point where the simulations marked in `failed`, (n,),
+    fail."""
     code = jnp.where(jnp.any(failed), SOME_FAILED, code)
     return jnp.where(jnp.all(failed), START_FAILED, code)
 

@@ -1,4 +1,4 @@
-"""Where recorded instants fall among the steps of a simulation."""
+"""Positions of recorded instants among the steps of a simulation."""
 
 import math
 
@@ -11,9 +11,10 @@ from .._base.checks import require
 
 
 class Grid(eqx.Module):
-    """The simulation in which recorded instants lie: `steps` steps of `dt` [s] from `t0` [s], every
-    `save_every`-th stored. An instant is the share `beyond`, shape (k,), of a stored interval after
-    the stored row `rows`, shape (k,); where all lie `on_rows` there is nothing beyond."""
+    """Time grid of a simulation and recorded instants in it: `steps` steps of `dt` [s] from `t0`
+    [s], every `save_every`-th stored. An instant lies the fraction `beyond`, shape (k,), of a
+    stored interval after the stored row `rows`, shape (k,); with `on_rows` all fractions are
+    zero."""
 
     t0: float = eqx.field(static=True)
     dt: float = eqx.field(static=True)
@@ -24,19 +25,19 @@ class Grid(eqx.Module):
     beyond: jax.Array
 
     def refined(self) -> "Grid":
-        """The same with half the step."""
+        """The same grid with half the time step."""
         dt, steps, every = 0.5 * self.dt, 2 * self.steps, 2 * self.save_every
         return Grid(self.t0, dt, steps, every, self.on_rows, self.rows, self.beyond)
 
     def coarse(self) -> "Grid":
-        """The same with one step from stored row to stored row."""
+        """The same grid with one step per stored interval."""
         dt, steps = self.save_every * self.dt, self.steps // self.save_every
         return Grid(self.t0, dt, steps, 1, self.on_rows, self.rows, self.beyond)
 
 
 def grid(t: np.ndarray, dt: float | None, t0: float | None, default_dt: float) -> Grid:
-    """Place the instants `t` [s] among steps `dt`; the step, if not given, is the largest up to
-    `default_dt` that divides the median sampling interval."""
+    """Place the instants `t` [s] among steps `dt`; the time step, if not given, is the largest up
+    to `default_dt` that divides the median sampling interval."""
     t0 = float(t[0]) if t0 is None else float(t0)
     require(t0 <= t[0], "t0", t0, f"a start not after the first recorded instant {t[0]:g} s")
     if dt is None:

@@ -1,4 +1,4 @@
-"""From logs to a twin: windows, parameters to fit, the fit, and predictions of windows left out."""
+"""Fit a machine to windows of logs, and predict the windows that were left out."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from .loss import LossName
 from .measured_state import measured_state
 from .validation import Validation
 
-#: of the windows, every n-th is left out of the fit
+#: every n-th window is left out of the fit
 LEFT_OUT = 3
 #: largest relative standard error at which a parameter counts as determined by the log
 DETERMINED = 0.1
@@ -28,7 +28,7 @@ STATE = (
     Parameter("state0.position", prior=(0.0, STATE_PRIOR[0])),
     Parameter("state0.velocity", prior=(0.0, STATE_PRIOR[1])),
 )
-#: parameters that are fitted first where the log cannot tell all of them apart
+#: parameters that are fitted first if the log cannot identify all of them separately
 _FIRST = ("damping", "friction", "viscosity", "stiffness", "modulus", "young")
 
 
@@ -59,8 +59,7 @@ def noise_of(windows: Sequence[Recording]) -> dict[str, float]:
 
 
 def window_length(log: Recording, names: Sequence[str]) -> float:
-    """A length of windows [s]: six periods of the dominant oscillation, at most a quarter of the
-    log."""
+    """Window length [s]: six periods of the dominant oscillation, at most a quarter of the log."""
     even = log.select(names).resample(float(np.median(np.diff(log.t))), gap=np.inf)
     periods = []
     for x in even.values.values():
@@ -75,8 +74,8 @@ def window_length(log: Recording, names: Sequence[str]) -> float:
 
 
 def equal_windows(log: Recording, names: Sequence[str], length: float) -> list[Recording]:
-    """Windows of a log of about `length` [s] without gaps in which something moves, with equal
-    numbers of samples."""
+    """Split a log into windows of about `length` [s] with equal numbers of samples, without gaps,
+    in which something moves."""
     windows = log.windows(length * (1.0 + 1e-6), shortest=0.7 * length)
     windows = [w for w in windows if _moves(w, names)]
     fewest = min((len(w.t) for w in windows), default=0)
@@ -105,15 +104,16 @@ def make_twin(
 ) -> Twin:
     """Fit a machine to windows of logs, and predict the windows that were left out.
 
-    - `experiment`: a function from a window to the experiment that it shows, with inputs, `dt` and
-      `t0`; its initial state is replaced by the one that the window shows.
-    - `parameters`: what to fit; with `choose`, only those of them that the log determines to 10 %.
+    - `experiment`: function from a window to its experiment, with inputs, `dt` and `t0`; the
+      initial state is replaced by the measured one.
+    - `parameters`: parameters to fit; with `choose`, only those of them that the log determines to
+      10 %.
     - `observe`: the channels to compare.
     - `window` [s]: length of the windows; six periods of the dominant oscillation by default.
-    - `settle` [s]: the part of a window left out to which its initial state is fitted; a quarter by
-      default.
-    - `shift`: let every window begin at time 0, so that all are simulated as one batch. Not where
-      inputs are functions of the time of the log.
+    - `settle` [s]: the first part of a window left out, to which its initial state is fitted; a
+      quarter by default.
+    - `shift`: let every window begin at time 0, so that all are simulated as one batch. Use False
+      if inputs are functions of the time of the log.
     - `loss`: as in `identify`.
     """
     lengths = [window_length(log, observe) if window is None else window for log in logs]
@@ -163,8 +163,9 @@ def determined(
     parameters: list[str | Parameter],
     noise: dict[str, float],
 ) -> tuple[list[str | Parameter], list[str]]:
-    """The parameters that the recordings determine together to a relative standard error of 10 %,
-    by linearisation at the start, and the names of the others. Damping and stiffness come first."""
+    """Parameters that the recordings determine together to a relative standard error of 10 %, by
+    linearisation at the initial values, and the names of the others. Damping and stiffness come
+    first."""
     name_of = lambda p: p.name if isinstance(p, Parameter) else p
     rank = lambda p: next((i for i, word in enumerate(_FIRST) if word in name_of(p)), len(_FIRST))
     ordered = sorted(parameters, key=rank)

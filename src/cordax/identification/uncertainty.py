@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from .problem import Problem
 from .residual_correlation import LEAST_FREEDOM, ErrorModel, error_covariance
 
-#: singular values of the column-scaled Jacobian below this share of the largest count as zero
+#: singular values of the column-scaled Jacobian below this fraction of the largest count as zero
 RANK_TOLERANCE = 1e-6
 
 
@@ -16,11 +16,11 @@ class Uncertainty(eqx.Module):
     """Uncertainty of search coordinates, by linearisation.
 
     `jacobian` J of the residuals, shape (n, p); `inverse` (J^T J)^-1; `independent`, that times the
-    residual variance: the covariance if errors are independent (priors count with the variance
-    they state); `covariance`, the same if the model of the `errors` is white, else that of
-    correlated errors, shape (p, p) each; `freedom`, degrees of freedom of Student's distribution
-    for intervals, shape (p,); `singular_values` of J with columns scaled to equal length, shape
-    (p,), and the `directions` in search coordinates that belong to them, one per row.
+    residual variance: the covariance if errors are independent (priors keep their given variance);
+    `covariance`, the same if the model of the `errors` is white, else that of correlated errors,
+    shape (p, p) each; `freedom`, degrees of freedom of Student's distribution for intervals, shape
+    (p,); `singular_values` of J with columns scaled to equal length, shape (p,), and the
+    corresponding `directions` in search coordinates, one per row.
     """
 
     jacobian: Float[Array, "n p"]
@@ -33,12 +33,12 @@ class Uncertainty(eqx.Module):
     errors: ErrorModel
 
     def __init__(self, J, residuals, variance, problem: Problem):
-        # Columns of equal length make the rank a matter of directions, not of units.
+        # Columns of equal length make the rank depend on directions, not on units.
         length = jnp.linalg.norm(J, axis=0)
         length = jnp.where(length > 0, length, 1.0)
         # The triangle of a QR factorisation has the singular values of the tall matrix.
         _, s, V = jnp.linalg.svd(jnp.linalg.qr(J / length, mode="r"))
-        # the floor keeps the variance of a lost direction finite, but huge
+        # the floor keeps the variance of an unidentifiable direction finite, but huge
         floor = jnp.finfo(s.dtype).eps * jnp.maximum(jnp.max(s), 1.0)
         half = V.T / jnp.maximum(s, floor) / length[:, None]
         directions = V / length
@@ -59,7 +59,7 @@ class Uncertainty(eqx.Module):
         )
         white = jnp.all(self.errors.order == 0)
         self.covariance = jnp.where(white, self.independent, correlated + stated)
-        # priors are certain of their variance
+        # the variance of priors is exact
         share = jnp.diagonal(correlated) / jnp.diagonal(self.covariance)
         few = 2.0 / (relative * share**2) - len(self.inverse)
         freedom = jnp.where(white, problem.count() - len(self.inverse), few)

@@ -1,4 +1,4 @@
-"""Prediction of recordings that were not fitted, beside trivial predictors."""
+"""Prediction of recordings that were not fitted, compared with trivial predictors."""
 
 import warnings
 from typing import NamedTuple
@@ -18,14 +18,14 @@ from .measured_state import MeasuredState, measured_state
 from .problem import Trial
 from .time_grid import grid
 
-#: shares of the motion up to which a prediction counts as accurate and as usable
+#: errors relative to the motion up to which a prediction counts as accurate and as usable
 ACCURATE, USABLE = 0.1, 0.3
-#: share of samples that 95 % bands should contain at least
+#: smallest fraction of samples that 95 % bands should contain
 FEWEST_COVERED = 0.8
 
 
 class ChannelError(NamedTuple):
-    """How well one channel of a recording is predicted; errors have the unit of the channel.
+    """Prediction error of one channel of a recording, in the unit of the channel.
 
     `rms` error and `motion`, the standard deviation of the recorded values; their ratio `fraction`;
     `per_second`, RMS errors in each second of the prediction, shape (n,); `lag` [s] by which the
@@ -52,10 +52,10 @@ class ChannelError(NamedTuple):
 
 
 class Validation(NamedTuple):
-    """The prediction of a recording that was not fitted.
+    """Prediction of a recording that was not fitted.
 
-    `recording`; `start` [s], from which on samples are compared; `predicted` values, `low` and
-    `high` ends of 95 % bands by name, at the instants of the recording; `errors` by channel."""
+    `recording`; `start` [s], the time from which samples are compared; `predicted` values, `low`
+    and `high` ends of 95 % bands by name, at the instants of the recording; `errors` by channel."""
 
     recording: Recording
     start: float
@@ -65,7 +65,7 @@ class Validation(NamedTuple):
     errors: dict[str, ChannelError]
 
     def summary(self) -> str:
-        """A table of the errors of each channel."""
+        """Table of the errors of each channel."""
         length = self.recording.t[-1] - self.start
         lines = [
             f"prediction over {length:.3g} s",
@@ -86,7 +86,7 @@ def _or_dash(x: float, form: str) -> str:
 
 
 def verdict(validations: list[Validation]) -> tuple[str, list[str]]:
-    """A word ("accurate", "usable", "poor" or "useless") on predictions, and the reasons for it."""
+    """Rating of predictions ("accurate", "usable", "poor" or "useless"), and the reasons for it."""
     errors = [(name, e) for v in validations for name, e in v.errors.items()]
     if not errors:
         return "unknown", ["no window was left out, so that no prediction could be examined"]
@@ -200,14 +200,15 @@ def _settled(experiment: Experiment, recording: Recording, own, noise, end: floa
 
 
 def _shared_covariance(fit) -> Float[np.ndarray, "p p"]:
-    """Covariance of search coordinates without those of initial states, zero in their rows."""
+    """Covariance of the search coordinates with zeros for those of initial states."""
     kept = np.array([not name.startswith("state0") for name in fit.names])
     return np.asarray(fit.about.covariance) * np.outer(kept, kept)
 
 
 def _simulated(fit, experiment: Experiment, recording: Recording, own: list[str], given: bool):
-    """Values at the recorded instants by name, and their derivatives by the fitted parameters and
-    by those of the initial state. `given`: the experiment does not come from a build function."""
+    """Simulated values at the recorded instants by name, and their derivatives by the fitted
+    parameters and by those of the initial state. `given`: the experiment does not come from a build
+    function."""
     places = grid(recording.t, experiment.dt or fit.trials[0].grid.dt, experiment.t0, np.inf)
     states = collect(own, experiment) if own else None
     zeros = {name: jnp.zeros_like(x) for name, x in recording.values.items()}
@@ -234,7 +235,7 @@ def _simulated(fit, experiment: Experiment, recording: Recording, own: list[str]
 
 
 def _slope(states) -> np.ndarray:
-    """d(values)/d(search coordinates): covariances of states are in natural units."""
+    """d(values)/d(search coordinates), since covariances of states are in natural units."""
     return np.diagonal(np.asarray(jax.jacfwd(states.values)(states.origin)))
 
 
@@ -244,7 +245,7 @@ def _residual_deviation(fit, name: str) -> float:
 
 
 def _before(fit, recording: Recording, name: str, after: np.ndarray) -> list[tuple[float, float]]:
-    """For each column: the last value before the prediction, and the mean of what was known."""
+    """For each column: the last value before the prediction, and the mean of the known values."""
     x = np.asarray(recording.values[name])
     x = x.reshape(len(x), -1)
     fitted = [
@@ -331,7 +332,8 @@ class CrossValidation(NamedTuple):
     errors: np.ndarray
 
     def summary(self) -> str:
-        """The verdict, the errors of each recording, and how estimates differ between folds."""
+        """Text with the verdict, the errors of each recording, and the spread of estimates over
+        folds."""
         word, reasons = verdict(self.validations)
         lines = [f"{word}: {'; '.join(reasons)}"]
         for name, x, error in zip(self.names, self.estimates.T, self.errors, strict=True):
