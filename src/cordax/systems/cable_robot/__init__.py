@@ -1,4 +1,4 @@
-"""The cable robot: a platform on cables, in natural coordinates."""
+"""Cable robot: a platform on cables, in natural coordinates."""
 
 from .natural import NaturalBody, box_inertia
 from .payload import CROSSED, EQUAL, Payload

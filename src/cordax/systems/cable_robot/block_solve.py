@@ -1,14 +1,14 @@
-"""The equations of a cable robot solved along their structure.
+"""Solve the equations of a cable robot by their block structure.
 
-Natural coordinates give 12 unknowns and 6 rigidity constraints to a platform that has 6 degrees of
-freedom. For *any* X, on the constraints or off them, the accelerations the rigidity rows allow are
+In natural coordinates, a platform with 6 degrees of freedom has 12 unknowns and 6 rigidity
+constraints. For *any* X, on or off the constraints, the rigidity rows allow the accelerations
 
     X'' = X^-T B + w x X,    2 B = -2 X'^T X' - 2 alpha d(X^T X)/dt - beta^2 (X^T X - G)
 
-with a free vector w (the angular acceleration, on the constraints) besides the acceleration of the
-centre of mass. So the index-1 equations reduce, exactly and with stabilisation, to 6 unknowns with
-a block-diagonal inertia, and to one n x n system for the cables. `tests/systems` compares with the
-dense equations.
+with a free vector w (on the constraints, the angular acceleration) in addition to the acceleration
+of the centre of mass. The index-1 equations, stabilisation included, therefore reduce exactly to 6
+unknowns with a block-diagonal inertia and to one n x n system for the cables. `tests/systems`
+compares the result with the dense equations.
 """
 
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ _ROWS, _COLUMNS = (np.array(side) for side in zip(*PAIRS, strict=True))
 
 
 class Parts(NamedTuple):
-    """Coordinates or velocities by owner."""
+    """Coordinates or velocities, split by platform, payload, exits and drives."""
 
     platform: Float[Array, " 12"]
     payload: Any  # Float[Array, " 12"], or None without a payload
@@ -38,7 +38,7 @@ class Parts(NamedTuple):
 
 
 class BodyConstants(eqx.Module):
-    """What does not change of a body."""
+    """Constant quantities of a body."""
 
     mass_weights: Float[Array, "4 4"]
     inverse_weights: Float[Array, "4 4"]
@@ -48,7 +48,7 @@ class BodyConstants(eqx.Module):
 
 
 class Constants(eqx.Module):
-    """What does not change of a robot."""
+    """Constant quantities of a robot."""
 
     platform: BodyConstants
     payload: Any  # BodyConstants, or None without a payload
@@ -79,9 +79,9 @@ def _body(body: NaturalBody) -> BodyConstants:
 
 
 class CableTerms(NamedTuple):
-    """Cables at a state, for `gap = L^2 - l^2` (n,) [m^2]: its value, rate and bias; its
-    derivatives by attachment point (n, 3), exit and drive coordinates (n, e); `length` L and
-    `wound` l [m]; `stretch_rate` d(L - l)/dt [m/s]."""
+    """Terms of the cable equations at a state, for `gap = L^2 - l^2` (n,) [m^2]: its value, rate
+    and bias; its derivatives by attachment point (n, 3) and by exit and drive coordinates (n, e);
+    `length` L and `wound` l [m]; `stretch_rate` d(L - l)/dt [m/s]."""
 
     gap: Float[Array, " n"]
     rate: Float[Array, " n"]
@@ -95,8 +95,8 @@ class CableTerms(NamedTuple):
 
 
 def cable_terms(robot, c: Constants, t, parts: Parts, rates: Parts) -> CableTerms:
-    """Lengths by the exit and drive models, everything else by differentiation. Attachment points
-    are linear in the coordinates, so that the bias needs no term of theirs."""
+    """Compute the cable terms: lengths from the exit and drive models, all other terms by
+    differentiation. Attachment points are linear in the coordinates and add nothing to the bias."""
     b = place(c.attachments, parts.platform)
     b_rate = place(c.attachments, rates.platform)
     one = jnp.ones_like(t)
@@ -133,7 +133,7 @@ def cable_terms(robot, c: Constants, t, parts: Parts, rates: Parts) -> CableTerm
 
 
 def at_points(weights, forces) -> Float[Array, " 12"]:
-    """Generalised force of forces (n, 3) at points of weights (n, 4)."""
+    """Generalised force of forces (n, 3) at body points with weights (n, 4)."""
     return gram(weights, forces).reshape(12)
 
 
@@ -146,7 +146,8 @@ def rigidity_terms(q, v, gram):
 
 
 def rigidity_jacobian(X) -> Float[Array, "6 12"]:
-    """Row (a, b) has x_b at column a of X and x_a at column b; column 0 of X is r_j - r_i."""
+    """Jacobian (6, 12) of the rigidity constraints. Row (a, b) has x_b at column a of X and x_a at
+    column b; column 0 of X is r_j - r_i."""
     on = np.zeros((2, 6, 3))
     on[0, np.arange(6), _ROWS] = 1.0
     on[1, np.arange(6), _COLUMNS] = 1.0
@@ -155,7 +156,7 @@ def rigidity_jacobian(X) -> Float[Array, "6 12"]:
 
 
 def constraint_terms(robot, c: Constants, t, q, v) -> ConstraintTerms:
-    """All constraints with their dense Jacobian, assembled from its blocks."""
+    """All constraints with their dense Jacobian, which is assembled from blocks."""
     parts, rates = robot.split(q), robot.split(v)
     n, own = robot.n_cables, q.shape[0] - c.own_inertia.shape[0]
     rows = []
@@ -191,7 +192,7 @@ def _joint_terms(robot, c: Constants, q, v):
 
 
 def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
-    """Acceleration and multipliers of a robot without payload; see the head of this file."""
+    """Acceleration and multipliers of a robot without payload; see the module docstring."""
     alpha, beta, active = stabilisation
     parts, rates = robot.split(q), robot.split(v)
     n = robot.n_cables
@@ -227,7 +228,7 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
     if robot.cables.rigid:
         levers, J_inverse, F, N = materialise((levers, J_inverse, F, N))
         turned = matmul(levers, J_inverse)
-        # what the gaps would do without cable forces; the attachments share the particular X''
+        # acceleration of the gaps without cable forces; attachments follow the particular X''
         free = (
             matvec(g, F / m)
             + matvec(turned, N)
@@ -259,8 +260,8 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
     own = (f_exit * c.exit_mobility, f_drive * c.drive_mobility)
     acceleration = jnp.concatenate([platform, *(x.T.reshape(-1) for x in own)])
 
-    # What is left of the forces on the columns of X is X L with L symmetric, the multipliers of the
-    # rigidity rows (off-diagonal rows act on two columns).
+    # The remaining forces on the columns of X are X L. The symmetric matrix L holds the multipliers
+    # of the rigidity rows (off-diagonal rows act on two columns).
     f = robot.force(t, q, v, u)[:12]
     if robot.cables.rigid:
         f = f - at_points(c.attachments, along[:, None] * g)

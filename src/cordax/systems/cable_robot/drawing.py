@@ -1,4 +1,4 @@
-"""What a cable robot looks like."""
+"""Drawing of a cable robot."""
 
 from typing import TYPE_CHECKING
 
@@ -26,18 +26,19 @@ _CUBE = np.array(
 
 
 def box(body: NaturalBody) -> Float[Array, "6 4 3"]:
-    """Faces of the uniform box that has the mass, centre and inertia of a body, in its axes [m]."""
+    """Faces, in body axes [m], of the uniform box with the mass, centre and inertia of a body."""
     axes, half = _equal_box(body)
     return body.centre + (_CUBE * half) @ axes.T
 
 
 def solid(body: NaturalBody, attachments) -> Float[Array, "6 k 3"]:
-    """Faces of a platform in its axes [m]: its `box` where that holds all attachments (n, 3), else
-    the polygon with them as corners (and five faces of no size)."""
+    """Faces of a platform in its axes [m]. They form its `box` if this contains all attachments
+    (n, 3), and otherwise the polygon with the attachments as corners (plus five degenerate
+    faces)."""
     axes, half = _equal_box(body)
     inside = jnp.all(jnp.abs((attachments - body.centre) @ axes) <= half * (1.0 + 1e-6) + 1e-9)
     arms = attachments - jnp.mean(attachments, axis=0)
-    # corners in the order of their angle in the plane of their two widest directions
+    # corners sorted by angle in the plane of the two directions of largest extent
     plane = jnp.linalg.eigh(arms.T @ arms)[1][:, 1:]
     x, y = (arms @ plane).T
     corners = attachments[jnp.argsort(jnp.arctan2(y, x))]
@@ -50,21 +51,23 @@ def solid(body: NaturalBody, attachments) -> Float[Array, "6 k 3"]:
 
 
 def _equal_box(body: NaturalBody):
-    """Axes (3, 3) and half edges (3,) [m]: a box has the second moments m edge^2/12."""
+    """Axes (3, 3) and half edges (3,) [m] of the equivalent box, whose second moments are
+    m edge^2/12."""
     moments = 0.5 * jnp.trace(body.inertia) * jnp.eye(3) - body.inertia
     values, axes = jnp.linalg.eigh(moments)
     return axes, jnp.sqrt(3.0 * jnp.maximum(values, 0.0) / body.mass)
 
 
 def posed(body: NaturalBody, q, faces) -> Bodies:
-    """A body in natural coordinates `q`, with its faces in its axes."""
+    """Body at natural coordinates `q`, drawn with `faces` that are given in body axes."""
     origin = place(body.weights(jnp.zeros(3)), q)
     return Bodies(origin[None], body.rotation(q)[None], faces[None])
 
 
 def drums(exits, drives, angle, path) -> tuple[Bodies, Float[Array, "n k 3"]]:
-    """Drums turned by `angle` (n,) [rad], and cables from there along their `path` (n, k - 1, 3)
-    [m]. A robot does not say where its drums are: they are drawn behind their exits."""
+    """Drums turned by `angle` (n,) [rad], and the cables from the drums along their `path`
+    (n, k - 1, 3) [m]. A robot does not define the positions of its drums; they are drawn behind
+    the exits."""
     n = path.shape[0]
     x, _, z = exit_frames(getattr(exits, "axis", None), n)
     radius = jnp.broadcast_to(drives.radius, (n,))[:, None]

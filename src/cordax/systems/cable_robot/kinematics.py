@@ -1,4 +1,4 @@
-"""Poses, lengths and tensions of a cable robot at rest."""
+"""Kinematics, statics and inverse dynamics of a cable robot."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from .natural import place
 
 
 class LengthReference(Reference):
-    """Lengths (n,) [m] of unstretched cables that would hold the platform's origin on a path:
-    inverse kinematics in time, of an exit whose own coordinates follow the platform."""
+    """Unstretched cable lengths (n,) [m] that hold the platform's origin on a path over time
+    (inverse kinematics). The coordinates of the exits follow the platform."""
 
     robot: Any
     path: Reference
@@ -31,7 +31,7 @@ class LengthReference(Reference):
 
 
 class WinchReference(LengthReference):
-    """The drum angles (n,) [rad] that belong to these lengths."""
+    """Drum angles (n,) [rad] for the lengths of a `LengthReference`."""
 
     def position(self, t):
         drums = self.robot.drives
@@ -48,8 +48,8 @@ def lengths(robot, position, rotation, t):
 
 
 def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e-10):
-    """Position (3,) and axes (3, 3) at which the cables have the `wanted` lengths (n,) [m], in the
-    least-squares sense; needs six cables or more that fix the pose."""
+    """Platform position (3,) and axes (3, 3) at which the cables have the `wanted` lengths (n,)
+    [m], in the least-squares sense. At least six cables, which determine the pose, are required."""
     wanted = as_float_array(wanted)
     require_shape("lengths", wanted, (robot.n_cables,))
     require(
@@ -67,7 +67,7 @@ def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e
         turned = axes @ rotations.exponential_matrix(x[3:])
         return lengths(robot, origin + x[:3], turned, t) - wanted
 
-    import optimistix as optx  # takes longer to import than all of the robot
+    import optimistix as optx  # imported here because it takes longer than the rest of the robot
 
     solver = optx.LevenbergMarquardt(rtol=tolerance, atol=tolerance)
     found = optx.least_squares(
@@ -79,8 +79,8 @@ def pose(robot, wanted, guess: State | None = None, t=0.0, tolerance: float = 1e
 
 @kept_filter_jit
 def structure_matrix(robot, q, t):
-    """W (6, n): `W f` is the force [N] and the moment about the centre of mass [N m] that tensions
-    f (n,) exert on the platform, in world axes."""
+    """Structure matrix W (6, n): `W f` is the force [N] and the moment about the centre of mass
+    [N m] that tensions f (n,) exert on the platform, in world axes."""
     parts = robot.split(q)
     weights = robot.platform.weights(robot.attachments)
     b = place(weights, parts.platform)
@@ -92,7 +92,7 @@ def structure_matrix(robot, q, t):
 
 @kept_filter_jit
 def static_tensions(robot, q, t):
-    """The smallest tensions (n,) [N] that hold the platform at rest, in the least-squares sense."""
+    """Smallest tensions (n,) [N] that hold the platform at rest, in the least-squares sense."""
     return jnp.linalg.lstsq(structure_matrix(robot, q, t), robot.static_wrench(q))[0]
 
 
@@ -106,9 +106,12 @@ def platform_motion(robot, q, v):
 
 
 def inverse_dynamics(robot, t, q, v, acceleration, angular_acceleration):
-    """W (6, n) of the cables, the wrench (6,) they must exert for the platform's centre of mass to
-    accelerate (3,) [m/s^2] and the platform to turn (3,) [rad/s^2], and rates (n,) [m/s] and
-    accelerations (n,) [m/s^2] of the lengths in that motion, exits without coordinates."""
+    """Inverse dynamics of the platform.
+
+    Returns the structure matrix W (6, n), the wrench (6,) that the cables must exert for the given
+    acceleration of the centre of mass (3,) [m/s^2] and angular acceleration (3,) [rad/s^2], and the
+    rates (n,) [m/s] and accelerations (n,) [m/s^2] of the cable lengths in that motion. Assumes
+    exits without coordinates."""
     body, parts = robot.platform, robot.split(q)
     centre, R, velocity, spin = platform_motion(robot, q, v)
     up = jnp.array([0.0, 0.0, 1.0], q.dtype)

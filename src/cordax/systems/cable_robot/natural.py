@@ -24,10 +24,10 @@ from ...math.linalg import gram, inverse3, matmul
 
 
 class NaturalBody(eqx.Module):
-    """A rigid body, in its own axes: `mass` [kg], `inertia` about the centre of mass (3, 3) [kg
-    m^2], `centre` of mass (3,) [m], and the points and vectors that carry it: `r_i`, `r_j` [m],
-    `v_i`, `v_j` (3,) each. The vectors need not be orthogonal, nor of unit length, nor
-    right-handed."""
+    """Rigid body described in body axes: `mass` [kg], `inertia` about the centre of mass (3, 3) [kg
+    m^2], `centre` of mass (3,) [m], and the points `r_i`, `r_j` [m] and vectors `v_i`, `v_j`, (3,)
+    each, that define its natural coordinates. The vectors need not be orthogonal, nor of unit
+    length, nor right-handed."""
 
     mass: Float[Array, ""] = float_field()
     inertia: Float[Array, "3 3"] = float_field()
@@ -55,25 +55,26 @@ class NaturalBody(eqx.Module):
         return jnp.stack([self.r_j - self.r_i, self.v_i, self.v_j], axis=1)
 
     def weights(self, point) -> Float[Array, "... 4"]:
-        """What `r_i, r_j, v_i, v_j` contribute to a body point given in its axes, shape (...,
-        3)."""
+        """Weights (..., 4) of `r_i, r_j, v_i, v_j` in the position of a body point, which is given
+        in body axes, shape (..., 3)."""
         arm = jnp.asarray(point) - self.r_i
         c = jnp.sum(arm[..., None, :] * inverse3(self.local_axes), axis=-1)
         return jnp.concatenate([1.0 - c[..., :1], c], axis=-1)
 
     def rotation(self, q) -> Float[Array, "3 3"]:
-        """Body axes in the world's, `R = X Xb^-1`."""
+        """Body axes in world axes, `R = X Xb^-1`."""
         return matmul(axes(q), inverse3(self.local_axes))
 
     def angular_velocity(self, q, v) -> Float[Array, " 3"]:
-        """In world axes [rad/s]: half the sum of `y_k x dx_k/dt`, with y_k the rows of X^-1."""
+        """Angular velocity in world axes [rad/s]: half the sum of `y_k x dx_k/dt`, with y_k the
+        rows of X^-1."""
         y, dx = inverse3(axes(q)), axes(v).T
         return 0.5 * jnp.sum(jnp.cross(y, dx), axis=0)
 
     def coordinates(self, position, rotation, velocity=None, angular_velocity=None):
-        """`q` and `v`, shape (12,) each, from the position of the body's origin [m], its axes (3,
-        3), the velocity of the origin [m/s] and the angular velocity [rad/s], both in world
-        axes."""
+        """Vectors `q` and `v`, shape (12,) each, from the position of the body's origin
+        [m], its axes (3, 3), the velocity of the origin [m/s] and the angular velocity [rad/s],
+        both in world axes."""
         R, p = jnp.asarray(rotation), jnp.asarray(position)
         arms = matmul(jnp.stack([self.r_i, self.r_j, self.v_i, self.v_j]), R.T)
         point = jnp.array([1.0, 1.0, 0.0, 0.0])[:, None]
@@ -86,7 +87,7 @@ class NaturalBody(eqx.Module):
     # --- mechanics
     @property
     def mass_weights(self) -> Float[Array, "4 4"]:
-        """K of the constant mass matrix `kron(K, 1)`: eqs. (9)-(13)."""
+        """Matrix K (4, 4) of the constant mass matrix `kron(K, 1)`: eqs. (9)-(13)."""
         m, a, Z = self.mass, self.weights(self.centre)[1:], self.second_moment
         Z = Z + m * jnp.outer(a, a)
         corner = m - 2.0 * m * a[0] + Z[0, 0]
@@ -101,30 +102,32 @@ class NaturalBody(eqx.Module):
 
     @property
     def second_moment(self) -> Float[Array, "3 3"]:
-        """Of the mass about its centre, in the basis of the body: `Xb^-1 (tr(J)/2 - J) Xb^-T`."""
+        """Second moment of the mass about its centre, in the natural basis of the body:
+        `Xb^-1 (tr(J)/2 - J) Xb^-T`."""
         inverse = inverse3(self.local_axes)
         E = 0.5 * jnp.trace(self.inertia) * jnp.eye(3) - self.inertia
         return matmul(matmul(inverse, E), inverse.T)
 
     @property
     def gram(self) -> Float[Array, "3 3"]:
-        """The products of the columns of X, which stay as they are."""
+        """Gram matrix of the columns of X, which is constant."""
         return gram(self.local_axes, self.local_axes)
 
     def constraint(self, q) -> Float[Array, " 6"]:
-        """Eq. (14): the columns of X keep their lengths and angles."""
+        """Rigidity constraints, eq. (14): the columns of X keep their lengths and angles."""
         return rigidity(q, self.gram)
 
 
 def axes(q) -> Float[Array, "3 3"]:
-    """X of natural coordinates (or its rate, of their velocities), columns fixed in the body."""
+    """Matrix X of natural coordinates, or its rate for velocities; its columns are fixed in the
+    body."""
     r_i, r_j, v_i, v_j = q.reshape(4, 3)
     return jnp.stack([r_j - r_i, v_i, v_j], axis=1)
 
 
 def place(weights, q) -> Float[Array, "... 3"]:
-    """Body points [m] of given weights (..., 4), or their velocities, in world axes. A sum and not
-    a product of matrices, which would keep XLA from compiling a time loop into one function."""
+    """Body points [m] with given weights (..., 4), or their velocities, in world axes. This is a
+    sum because a matrix product would keep XLA from compiling a time loop into one function."""
     return jnp.sum(weights[..., None] * q.reshape(4, 3), axis=-2)
 
 
@@ -135,13 +138,13 @@ _ROWS, _COLUMNS = (np.array(side) for side in zip(*PAIRS, strict=True))
 
 
 def rigidity(q, gram) -> Float[Array, " 6"]:
-    """The products of the columns of X less their reference values, in the order of `PAIRS`."""
+    """Products of the columns of X minus their reference values, in the order of `PAIRS`."""
     X = axes(q)
     return jnp.sum(X[:, _ROWS] * X[:, _COLUMNS], axis=0) - gram[_ROWS, _COLUMNS]
 
 
 def point_force(weights, force) -> Float[Array, " 12"]:
-    """Generalised force of a force (3,) [N] in world axes at a body point of given weights (4,)."""
+    """Generalised force of a force (3,) [N], in world axes, at a body point with weights (4,)."""
     return (weights[:, None] * force).reshape(12)
 
 
@@ -153,8 +156,8 @@ def torque_force(q, torque) -> Float[Array, " 12"]:
 
 
 def box_inertia(mass, size) -> Float[Array | np.ndarray, "3 3"]:
-    """Inertia (3, 3) [kg m^2] about its centre of a uniform box of edges `size` (3,) [m]."""
-    with jax.ensure_compile_time_eval():  # known numbers stay known within jit
+    """Inertia (3, 3) [kg m^2] of a uniform box about its centre, with edges `size` (3,) [m]."""
+    with jax.ensure_compile_time_eval():  # concrete values stay concrete within jit
         mass, size = as_float_array(mass, "mass"), as_float_array(size, "size")
     require_shape("mass", mass, ())
     require_shape("size", size, (3,))
@@ -191,8 +194,8 @@ def _is_basis(r_j, r_i, v_i, v_j):
 
 
 def _has_extent(J):
-    # all eigenvalues of the second moment matrix of the mass are positive where the coefficients of
-    # its characteristic polynomial are
+    # all eigenvalues of the second-moment matrix are positive if and only if the coefficients of
+    # its characteristic polynomial are (trace, sum of principal minors, determinant)
     E = 0.5 * (J[0, 0] + J[1, 1] + J[2, 2]) * np.eye(3) - J
     a, b, c = E
     trace = a[0] + b[1] + c[2]

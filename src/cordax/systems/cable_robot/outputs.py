@@ -1,4 +1,4 @@
-"""What is measured of a cable robot, by name."""
+"""Outputs of a cable robot, by name."""
 
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def observed(robot: "CableRobot", t, q, v, multipliers) -> dict:
-    """Motion of the platform, lengths [m] and tensions [N] of the cables, angles of swivels and
-    drums [rad], place of the payload: what the robot has of these."""
+    """Outputs at a state: motion of the platform, lengths [m] and tensions [N] of the cables, and,
+    if the robot has these parts, angles of swivels and drums [rad] and payload position."""
     c = robot._constants()
     parts, rates = robot.split(q), robot.split(v)
     cable = structured.cable_terms(robot, c, t, parts, rates)

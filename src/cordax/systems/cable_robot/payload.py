@@ -1,4 +1,4 @@
-"""A second body that a robot picks up, carries and puts down."""
+"""Payload: a second body that a robot picks up, carries and puts down."""
 
 from typing import Literal
 
@@ -11,20 +11,20 @@ from ..._base.fields import part_field
 from ..._base.precision import float_field
 from .natural import NaturalBody, axes, place
 
-#: columns of the carrier's and of the payload's X whose products keep their orientation: crossed
-#: pairs, l.v_i, v_i.v_j and v_j.l. Equal pairs, as in eq. (20) of Piva et al. (2024), are
-#: stationary for parallel axes: their rows are then redundant.
+#: pairs of columns of the carrier's and the payload's X whose scalar products fix the relative
+#: orientation. Crossed pairs are l.v_i, v_i.v_j and v_j.l. Equal pairs, as in eq. (20) of Piva et
+#: al. (2024), are stationary for parallel axes, and their rows are then redundant.
 CROSSED = ((0, 1), (1, 2), (2, 0))
 EQUAL = ((0, 0), (2, 2), (1, 1))
 
 
 class Payload(eqx.Module):
-    """A rigid `body`, and what holds it: the ground, the platform, or nothing.
+    """Rigid `body` that is held by the ground, by the platform, or by nothing.
 
     `joint` (3,) [m]: the point, in the payload's axes, at which it is held; `anchor`: the same
     point as four weights on the platform's coordinates, or (3,) [m] in the world; `frame` (3, 3):
-    the axes of the ground it lies on; `products` (3,): what the crossed products of axes are kept
-    at. The last three are captured by `rest`, `join` and `free`."""
+    the axes of the ground on which it lies; `products` (3,): constant values of the products of
+    axes in `pairs`. The methods `rest`, `join` and `free` set the last three."""
 
     body: NaturalBody = part_field()
     joint: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
@@ -38,12 +38,12 @@ class Payload(eqx.Module):
         require_known("held_by", self.held_by, ("ground", "platform", "nothing"))
 
     def rest(self, q) -> "Payload":
-        """Lying on the ground as at the payload's coordinates `q` (12,)."""
+        """Payload that rests on the ground at its coordinates `q` (12,)."""
         frame = axes(q)
         return self._held("ground", place(self.body.weights(self.joint), q), frame, frame, q)
 
     def join(self, platform: NaturalBody, q_platform, q) -> "Payload":
-        """Held by the platform as they now are."""
+        """Payload held by the platform, at the present coordinates (12,) of both."""
         point = place(self.body.weights(self.joint), q)
         X = axes(q_platform)
         c = jnp.linalg.solve(X, point - q_platform[:3])
@@ -51,7 +51,7 @@ class Payload(eqx.Module):
         return self._held("platform", weights, None, X, q)
 
     def free(self) -> "Payload":
-        """Held by nothing."""
+        """Payload held by nothing."""
         return Payload(self.body, self.joint, "nothing", pairs=self.pairs)
 
     def _held(self, by, anchor, frame, other, q):
@@ -62,7 +62,8 @@ class Payload(eqx.Module):
         return jnp.stack([jnp.sum(other[:, i] * own[:, j]) for i, j in self.pairs])
 
     def constraint(self, q_platform, q, weights) -> Float[Array, " 6"]:
-        """The joint and the orientation, of which none move; `weights` (4,) of the joint."""
+        """Constraints that fix the joint and the orientation of the payload relative to its
+        holder; `weights` (4,) are those of the joint."""
         assert self.products is not None and self.anchor is not None
         point = place(weights, q)
         if self.held_by == "platform":

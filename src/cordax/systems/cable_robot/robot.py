@@ -2,7 +2,7 @@
 
 Model and notation of Piva, Richiedei and Trevisani, "Using differential-algebraic equations and
 natural coordinates for modelling and simulating cable-driven parallel robots" (2024), with its
-errors mended (docs/cable-robot.md). Coordinates `q = [platform 12, payload 12 if any, exits,
+errors corrected (docs/cable-robot.md). Coordinates `q = [platform 12, payload 12 if any, exits,
 drives]`, constraints `Phi = [cables, platform 6, payload 6, joint 6]`."""
 
 from typing import ClassVar
@@ -41,21 +41,21 @@ from .unit_warnings import check_slack, warn_if_unlikely
 
 
 class CableRobot(System):
-    """A platform hung or held by n cables.
+    """Cable-driven parallel robot: a platform suspended or held by n cables.
 
-    - `platform`: its mass, inertia and natural basis;
-    - `attachments`: where the cables are fixed, in platform axes, shape (n, 3) [m];
-    - `exits`: where they leave the frame (`PointExit`, `PulleyExit`, `SwivelPulleyExit`,
-      `CarriageExit`);
-    - `drives`: what sets their lengths (`ProgrammedLengths`, `Winches`, `ServoWinches`);
+    - `platform`: body with mass, inertia and natural basis;
+    - `attachments`: attachment points of the cables, in platform axes, shape (n, 3) [m];
+    - `exits`: exit points of the cables from the frame (`PointExit`, `PulleyExit`,
+      `SwivelPulleyExit`, `CarriageExit`);
+    - `drives`: drives that set the cable lengths (`ProgrammedLengths`, `Winches`, `ServoWinches`);
     - `cables`: `RigidCables()` (constraints; tensions are signed) or `ElasticCables(...)`;
-    - `position` (3,) [m] of the platform's origin and its axes `rotation` (3, 3) at the start;
+    - `position` (3,) [m] of the platform's origin and its axes `rotation` (3, 3), both initially;
     - `linear_damping` [N s/m] at the centre of mass and `angular_damping` [N m s] of the platform;
-    - `payload`: a second body, if any, at `payload_position` (3,) [m] with axes
+    - `payload`: optional second body at `payload_position` (3,) [m] with axes
       `payload_rotation` (3, 3).
 
-    Inputs: those of the drives and exits, then a force [N] at the centre of mass of the platform
-    and a torque [N m], both in world axes."""
+    Inputs: the inputs of the drives and exits, then a force [N] at the centre of mass of the
+    platform and a torque [N m], both in world axes."""
 
     platform: NaturalBody = part_field()
     attachments: Float[Array, "n 3"] = float_field()
@@ -138,8 +138,8 @@ class CableRobot(System):
         return cables + (12 if self.payload.held_by == "nothing" else 18)
 
     def split(self, q) -> structured.Parts:
-        """Coordinates (or velocities) of platform (12,), payload (12,) or None, exits (n, e) and
-        drives (n, e)."""
+        """Split coordinates (or velocities) into platform (12,), payload (12,) or None, exits
+        (n, e) and drives (n, e)."""
         n, start = self.n_cables, 12 if self.payload is None else 24
         middle = start + n * len(self.exits.coordinates)
         return structured.Parts(
@@ -150,7 +150,8 @@ class CableRobot(System):
         )
 
     def inputs(self, u):
-        """Inputs of drives (n, k), of exits (n, k), force (3,) and torque (3,)."""
+        """Split the inputs into those of drives (n, k) and exits (n, k), force (3,) and torque
+        (3,)."""
         n = self.n_cables
         middle = n * len(self.drives.inputs)
         end = middle + n * len(self.exits.inputs)
@@ -205,7 +206,7 @@ class CableRobot(System):
             along = T / (2.0 * cable.length)
             f[0] = f[0] - structured.at_points(c.attachments, along[:, None] * cable.gradient)
             f_exit = f_exit - along[:, None] * cable.by_exit
-            # the drum feels the cable through l alone: d(-l^2)/dy = by_drive, so T dl/dy is
+            # the cable acts on the drum through l alone; d(-l^2)/dy = by_drive gives T dl/dy
             f_drive = f_drive - (T / (2.0 * cable.wound))[:, None] * cable.by_drive
         return jnp.concatenate([*f, f_exit.T.reshape(-1), f_drive.T.reshape(-1)])
 
@@ -228,7 +229,7 @@ class CableRobot(System):
         return np.arange(self.n_constraints) < (self.n_cables if self.cables.rigid else 0)
 
     def multiplier_forces(self, t, q, multipliers):
-        """Tensions [N] `2 L lambda` in the rows of cables."""
+        """Multipliers as forces: the rows of rigid cables become tensions `2 L lambda` [N]."""
         if not self.cables.rigid:
             return multipliers
         parts, n = self.split(q), self.n_cables
@@ -282,10 +283,10 @@ class CableRobot(System):
         t=0.0,
         tension=None,
     ) -> State:
-        """The state with the platform's origin at a position (3,) [m], with axes (3, 3), velocity
-        of the origin (3,) [m/s] and angular velocity (3,) [rad/s] in world axes; exits and drums
-        follow, elastic cables on drums stretched by a `tension` (n,) [N]. Defaults: those of the
-        machine, at rest, under the static tensions."""
+        """State with the platform's origin at a position (3,) [m], with axes (3, 3), velocity of
+        the origin (3,) [m/s] and angular velocity (3,) [rad/s] in world axes. The coordinates of
+        exits and drums follow from it; elastic cables on drums are stretched by a `tension` (n,)
+        [N]. Defaults: position and rotation of the machine, at rest, with static tensions."""
         position = self.position if position is None else position
         rotation = self.rotation if rotation is None else rotation
         q, v = self.platform.coordinates(position, rotation, velocity, angular_velocity)
@@ -317,8 +318,8 @@ class CableRobot(System):
     def with_payload(
         self, body: NaturalBody, position, joint=(0.0, 0.0, 0.0), rotation=None
     ) -> "CableRobot":
-        """This robot and a payload resting on the ground, its origin at `position` (3,) [m], its
-        axes `rotation` (3, 3), those of the world by default."""
+        """Copy of this robot with a payload that rests on the ground: its origin is at `position`
+        (3,) [m] and its axes are `rotation` (3, 3), by default the world axes."""
         place = as_float_array(position, "position")
         identity = jnp.eye(3, dtype=place.dtype)
         axes = identity if rotation is None else as_float_array(rotation, "rotation")
@@ -331,16 +332,18 @@ class CableRobot(System):
         return eqx.tree_at(lambda r: (r.payload_position, r.payload_rotation), robot, (place, axes))
 
     def pick(self, state: State) -> "CableRobot":
-        """This robot holding its payload as both now are: a phase of `simulate`."""
+        """Copy of this robot that holds its payload in their present poses: a phase of
+        `simulate`."""
         parts = self.split(state.q)
         return self._holding(self._load().join(self.platform, parts.platform, parts.payload))
 
     def place(self, state: State) -> "CableRobot":
-        """This robot with its payload on the ground where it now is: a phase of `simulate`."""
+        """Copy of this robot with its payload on the ground in its present pose: a phase of
+        `simulate`."""
         return self._holding(self._load().rest(self.split(state.q).payload))
 
     def drop(self, state: State) -> "CableRobot":
-        """This robot with its payload let go: a phase of `simulate`."""
+        """Copy of this robot with its payload released: a phase of `simulate`."""
         return self._holding(self._load().free())
 
     def _load(self) -> Payload:
@@ -354,7 +357,7 @@ class CableRobot(System):
     # --- kinematics and statics
     def lengths(self, position=None, rotation=None, t=0.0) -> Float[Array, " n"]:
         """Inverse kinematics: cable lengths (n,) [m] with the platform's origin at a position (3,)
-        [m] and axes (3, 3); defaults: those of the machine."""
+        [m] and axes (3, 3). Defaults: position and rotation of the machine."""
         position = self.position if position is None else as_float_array(position, "position")
         rotation = self.rotation if rotation is None else as_float_array(rotation, "rotation")
         t = as_float_array(t, "t")
@@ -366,19 +369,20 @@ class CableRobot(System):
         return kinematics.lengths(self, position, rotation, t)
 
     def pose(self, lengths, guess: State | None = None, t=0.0):
-        """Forward kinematics by least squares: position (3,) [m] and axes (3, 3) of the platform at
-        given cable lengths (n,) [m], n >= 6, from a state near by."""
+        """Forward kinematics by least squares: position (3,) [m] and axes (3, 3) of the platform
+        for cable lengths (n,) [m], n >= 6. `guess` is a nearby state, by default the default
+        state."""
         return kinematics.pose(self, lengths, guess, as_float_array(t))
 
     def structure_matrix(self, q=None, t=0.0) -> Float[Array, "6 n"]:
-        """W: tensions f (n,) exert the force and moment (about the centre of mass) `W f` on the
-        platform, in world axes."""
+        """Structure matrix W (6, n): tensions f (n,) exert the force and the moment (about the
+        centre of mass) `W f` on the platform, in world axes."""
         q = self.default_state().q if q is None else q
         return kinematics.structure_matrix(self, q, as_float_array(t))
 
     def static_wrench(self, q=None) -> Float[Array, " 6"]:
-        """The force and moment (about the platform's centre of mass) that cables must exert to hold
-        the platform at rest, with the payload it holds, if any, as at a configuration `q`."""
+        """Force and moment (about the platform's centre of mass) that the cables must exert to hold
+        the platform at rest, including a payload that it holds, at a configuration `q`."""
         up = jnp.array([0.0, 0.0, 1.0], self.gravity.dtype)
         lift = self.platform.mass * self.gravity * up
         if self.payload is None or self.payload.held_by != "platform":
@@ -389,8 +393,8 @@ class CableRobot(System):
         return jnp.concatenate([lift + load, jnp.cross(arm, load)])
 
     def static_tensions(self, q=None, t=0.0) -> Float[Array, " n"]:
-        """The smallest tensions (n,) [N] that hold the platform at rest, best in the least-squares
-        sense where none do; `cordax.control` has distributions for redundant robots."""
+        """Smallest tensions (n,) [N] that hold the platform at rest, or the least-squares solution
+        if none do. For redundant robots, `cordax.control` has tension distributions."""
         q = self.default_state().q if q is None else q
         return kinematics.static_tensions(self, q, as_float_array(t))
 
@@ -400,22 +404,23 @@ class CableRobot(System):
         return kinematics.platform_motion(self, q, v)
 
     def inverse_dynamics(self, t, q, v, acceleration, angular_acceleration):
-        """What `cordax.control.TaskSpaceControl` needs: W (6, n), the wrench (6,) that accelerates
-        the platform so, and rates and accelerations (n,) of the lengths."""
+        """Inverse dynamics for `cordax.control.TaskSpaceControl`: W (6, n), the wrench (6,) that
+        gives the platform these accelerations, and rates and accelerations (n,) of the lengths."""
         return kinematics.inverse_dynamics(self, t, q, v, acceleration, angular_acceleration)
 
     def winch_reference(self, path, rotation=None, turn=None, tension=None) -> Reference:
-        """Drum angles (n,) in time that would hold the platform's origin on a path; for
+        """Drum angles (n,) over time that hold the platform's origin on a path, for
         `ServoWinches` and `cordax.control.PID`. Arguments as in `length_reference`."""
         return kinematics.WinchReference(self, *self._reference(path, rotation, turn, tension))
 
     def length_reference(self, path, rotation=None, turn=None, tension=None) -> Reference:
-        """Lengths (n,) [m] in time that would hold the platform's origin on a path, a `Reference`
-        of (3,) [m], with axes `rotation` (3, 3) that turn about themselves by a rotation vector
-        `turn`, a `Reference` of (3,) [rad], if given; for `ProgrammedLengths`.
+        """Cable lengths (n,) [m] over time that hold the platform's origin on a path, for
+        `ProgrammedLengths`. The path is a `Reference` of (3,) [m]. The platform has the axes
+        `rotation` (3, 3), turned in body axes by an optional rotation vector `turn`, a `Reference`
+        of (3,) [rad].
 
-        Elastic cables are stretched by a constant `tension` (n,) [N], by default the static one
-        where the path begins."""
+        Elastic cables are stretched by a constant `tension` (n,) [N], by default the static
+        tension at the beginning of the path."""
         return kinematics.LengthReference(self, *self._reference(path, rotation, turn, tension))
 
     def _reference(self, path, rotation, turn, tension):
@@ -428,12 +433,13 @@ class CableRobot(System):
         stretch = jnp.broadcast_to(self.cables.stretch(tension), (self.n_cables,))
         return path, rotation, turn, stretch
 
-    # --- what people look at
+    # --- outputs and drawing
     def outputs(self, t, q, v, u, multipliers):
         return observed(self, t, q, v, multipliers)
 
     def warnings(self, outputs):
-        """`cable_pushes`: a rigid cable carries less than nothing; later states are unphysical."""
+        """Warning `cable_pushes`: the tension of a rigid cable is negative, so that later states
+        are unphysical."""
         if not isinstance(self.cables, RigidCables):
             return {}
         return {"cable_pushes": outputs["tension"] < -self.cables.push_threshold}

@@ -1,10 +1,10 @@
-"""What happened in a run of a cable robot, in words."""
+"""Text summary of a run of a cable robot."""
 
 import numpy as np
 
 
 def summary(run, shown: int = 8) -> dict[str, str]:
-    """Name to text; of events the first so many."""
+    """Summary lines of a run, as a dictionary from name to text."""
     out = {name: np.asarray(x) for name, x in run.outputs.items()}
     t, tension = np.asarray(run.t), out["tension"]
     moved = 1e3 * np.abs(out["position"] - out["position"][0]).max(axis=0)

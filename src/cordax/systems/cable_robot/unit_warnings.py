@@ -1,4 +1,4 @@
-"""Numbers that cannot be meant, or hardly: likely mistakes of units."""
+"""Warnings about implausible parameters, which are likely mistakes of units."""
 
 import warnings
 
@@ -7,15 +7,15 @@ import numpy as np
 from ..._base.checks import known_values, require
 from ...mechanics.parts.cables import ElasticCables
 
-#: as often as this the size of the frame a platform may be away from it
+#: largest plausible distance of the platform from the frame, in sizes of the frame
 FAR = 100.0
-#: [N/m]: a metre of steel a quarter of a metre thick
+#: largest plausible stiffness [N/m]: one metre of steel with a thickness of 0.25 m
 STIFF = 1e10
 
 
 def warn_if_unlikely(position, exits, stiffness) -> None:
-    """Of a platform at a position (3,) [m] on cables from exits (n, 3) [m] with a stiffness [N/m],
-    None where they have none."""
+    """Warn if the platform position (3,) [m] is implausibly far from the exits (n, 3) [m], or if
+    the cable stiffness [N/m] is implausibly large (None for cables without stiffness)."""
     place, points = known_values(position), known_values(exits)
     if place is not None and points is not None:
         middle = points.mean(axis=0)
@@ -35,7 +35,7 @@ def warn_if_unlikely(position, exits, stiffness) -> None:
 
 
 def check_slack(cables: ElasticCables, weight) -> None:
-    """A cable that is not stretched must not lift the platform."""
+    """Raise if an unstretched cable carries more than the weight of the platform."""
     carried, most = known_values(cables.unstretched_tension), known_values(weight)
     if carried is None or most is None or most <= 0:
         return

@@ -1,4 +1,4 @@
-"""The tendon-driven neck of X-joints."""
+"""Tendon-driven neck of stacked X-joints."""
 
 from .neck import PUSH, Bars, Neck, Springs
 from .tendons import ElasticTendon, Motors, RigidTendon, Routing

@@ -1,8 +1,8 @@
-"""The neck's equations of motion written out, with the derivatives an implicit step needs.
+"""Closed-form equations of motion of the neck, with the derivatives for implicit time steps.
 
-They equal what differentiation of the energies in `neck` gives (tested to round-off), at a fraction
-of the operations: a step of the elastic three-joint neck takes microseconds when derived and less
-than one written out (`benchmarks/neck.py`).
+They equal the equations that differentiation of the energies in `neck` gives (tested to round-off)
+and need a fraction of the operations: a step of the elastic three-joint neck takes microseconds
+with derived equations and less than one microsecond in closed form (`benchmarks/neck.py`).
 
 With link vectors e_i = h_i n(mid_i), P_j = e_1 + ... + e_j, and the two diagonals of a joint placed
 symmetrically about its mid-link point, the kinetic energy of the structure is
@@ -10,9 +10,9 @@ symmetrically about its mid-link point, the kinetic energy of the structure is
     T = 1/2 sum_ik C_ik edot_i . edot_k + 1/2 sum_j (A_j alphadot_j^2 + B_j middot_j^2 + I_t
     Thetadot_j^2)
 
-with a constant matrix C of masses and A(alpha), B(alpha) of one joint alone. Primes (`h1`, `h2`,
-`h3`) are derivatives with respect to alpha. `E` is de/dalpha; `materialise` marks what is used many
-times."""
+with a constant matrix C of masses and functions A(alpha), B(alpha) of each single joint. The digits
+in `h1`, `h2`, `h3` count derivatives with respect to alpha. `E` is de/dalpha. `materialise` marks
+values that are used many times."""
 
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,7 +39,7 @@ def MID(n: int) -> np.ndarray:
 
 
 class _Joints(NamedTuple):
-    """Shape functions of every joint at alpha, shape (n,) each, and sine and cosine of mid."""
+    """Shape functions of every joint at alpha and sine and cosine of mid, shape (n,) each."""
 
     sin_mid: Array
     cos_mid: Array
@@ -85,8 +85,8 @@ def _joints(neck: "Neck", alpha) -> _Joints:
 
 
 def _link_masses(neck: "Neck"):
-    """C, shape (n, n) [kg]; the mass carried by each link (n,) [kg]; and the rotary inertia of top
-    bars (n, n) [kg m^2]."""
+    """Mass matrix C of the links, shape (n, n) [kg], mass carried by each link (n,) [kg] and rotary
+    inertia of the top bars (n, n) [kg m^2]."""
     n = neck.n_joints
     lower = np.tril(np.ones((n, n)))
     twice = lower + np.tril(np.ones((n, n)), -1)
@@ -105,8 +105,8 @@ def _diagonal_inertia(neck: "Neck"):
 
 
 def _world(j: _Joints, along_n, along_t):
-    """World components of per-link vectors given along n(mid) and t(mid); vectors (n,) or matrices
-    (n, k)."""
+    """World components of vectors that are given per link along n(mid) and t(mid), as arrays of
+    shape (n,) or (n, k)."""
     sine, cosine = (x if along_n.ndim == 1 else x[:, None] for x in (j.sin_mid, j.cos_mid))
     return -sine * along_n + cosine * along_t, cosine * along_n + sine * along_t
 
@@ -127,7 +127,7 @@ def _structure_mass(neck: "Neck", j: _Joints, C, tops, Ex, Ey, CEx, CEy):
 
 
 class _Loads(NamedTuple):
-    """Forces on the structure and what their derivatives need, shape (n,) each."""
+    """Forces on the structure and intermediate values for their derivatives, shape (n,) each."""
 
     mid_rate: Array
     e_n: Array  # velocity-product acceleration of link vectors, along n and t
@@ -139,8 +139,8 @@ class _Loads(NamedTuple):
 
 
 def _loads(neck: "Neck", j: _Joints, rate, link_acceleration=None) -> _Loads:
-    """Inverse dynamics of the structure: generalised force (n,) for rates and, optionally, link
-    accelerations (x, y) from joint accelerations."""
+    """Inverse dynamics of the structure: generalised force (n,) for joint rates and, optionally,
+    the link accelerations (x, y) that result from joint accelerations."""
     n = neck.n_joints
     C, carried, _ = _link_masses(neck)
     m_d, inertia = neck.bars.diagonal_mass, _diagonal_inertia(neck)
@@ -192,10 +192,10 @@ def _tension(neck: "Neck", j: _Joints, tendons: _Tendons, rate, theta, theta_rat
     return neck.tendon.stiffness * stretch + neck.tendon.damping * stretching  # pyright: ignore
 
 
-# --- what the machine calls
+# --- functions called by `Neck`
 def tension(neck: "Neck", q, v):
-    """Of elastic tendons [N], in the terms that an implicit step from the same state needs too: a
-    compiler computes them once."""
+    """Tensions of elastic tendons [N]. They use the same terms as an implicit step from this state,
+    so that the compiler computes these terms once."""
     (alpha, theta), (rate, theta_rate) = neck.split(q), neck.split(v)
     j = _joints(neck, alpha)
     return _tension(neck, j, _tendons(neck, j), rate, theta, theta_rate)
@@ -262,7 +262,8 @@ def rigid_motor_rate(neck: "Neck", q, v):
 
 
 def acceleration(neck: "Neck", q, v, u, held):
-    """Motors are accelerated one by one: only the joints need a solve."""
+    """Acceleration of joints and motors. Elastic motors are decoupled, so that only the joints
+    need a linear solve."""
     if not neck.elastic:
         return solve(mass_matrix(neck, q), force(neck, q, v, u + held), spd=True)
     n = neck.n_joints
@@ -272,8 +273,9 @@ def acceleration(neck: "Neck", q, v, u, held):
 
 
 def linearise(neck: "Neck", q, v, u, held, acceleration=None, drag=None) -> Linearisation:
-    """About a state; with d(M a)/dq at an acceleration (n,), and with `drag` (k,), the slope of
-    motor friction [N m s], where it is not held (elastic tendons)."""
+    """Linearise the equations of motion about a state. With an `acceleration`, the
+    derivative d(M a)/dq is included. `drag` (k,) is the slope of motor friction [N m s], for
+    friction that is not held constant in the step (elastic tendons only)."""
     (alpha, theta), (rate, theta_rate) = neck.split(q), neck.split(v)
     j = _joints(neck, alpha)
     loads = materialise(_loads(neck, j, rate))
@@ -307,7 +309,7 @@ def linearise(neck: "Neck", q, v, u, held, acceleration=None, drag=None) -> Line
 
 
 def _inertia_slope(neck: "Neck", alpha, acceleration):
-    """d(M a)/dalpha, shape (n, n), of the joints, and of rigidly driven motors."""
+    """Derivative d(M a)/dalpha, shape (n, n), of the joints and, with rigid tendons, the motors."""
 
     def inertial(alpha):
         if not neck.elastic:
@@ -318,8 +320,8 @@ def _inertia_slope(neck: "Neck", alpha, acceleration):
 
 
 def _structure_matrices(neck: "Neck", j: _Joints, loads: _Loads, rate):
-    """Mass matrix of the structure and derivatives of `-c_s - g - pivot friction` with respect to
-    alpha and its rate."""
+    """Mass matrix of the structure, and derivatives of `-c_s - g - pivot friction` with respect to
+    alpha and to its rate."""
     n = neck.n_joints
     C, _, tops = _link_masses(neck)
     I, U = np.eye(n), MID(n)
@@ -376,8 +378,8 @@ def _structure_matrices(neck: "Neck", j: _Joints, loads: _Loads, rate):
 
 
 def _rigid_motor_torque(neck: "Neck", tendons: _Tendons, rate, torque):
-    """What the motors exert on the tendons, their inertia at zero joint acceleration taken off,
-    shape (n_tendons,)."""
+    """Torque of the motors on the tendons, minus the inertial torque of the motors at zero joint
+    acceleration, shape (n_tendons,)."""
     return torque - neck.motors.inertia / neck.motors.travel * matvec(tendons.H, rate * rate)
 
 
@@ -398,5 +400,5 @@ def _rigid(neck: "Neck", j: _Joints, tendons: _Tendons, M, f, K, D, rate, torque
 
 
 def _per_tendon(x):
-    """A number, or one per tendon as a column."""
+    """Scalar as it is, or values per tendon as a column."""
     return x if x.ndim == 0 else x[:, None]

@@ -1,4 +1,4 @@
-"""What the neck looks like."""
+"""Drawing of the neck."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def geometry(neck: "Neck", q) -> Scene:
-    """Bars, springs, tendons and drums of one configuration, in the plane [m]."""
+    """Scene of one configuration: bars, springs, tendons and drums, in the plane [m]."""
     alpha = neck.split(q)[0]
     n, width = neck.n_joints, neck.bars.width
     top, _, _ = neck.centres(alpha)
@@ -25,8 +25,8 @@ def geometry(neck: "Neck", q) -> Scene:
         [pair(left, right), pair(left[:-1], right[1:]), pair(right[:-1], left[1:])]
     )
     springs = jnp.concatenate([pair(left[:-1], left[1:]), pair(right[:-1], right[1:])])
-    # A tendon stays on its side of a joint; where it runs along neither side it follows a crossed
-    # bar, which brings it from the other side to where the next joint wants it.
+    # A tendon stays on its side of a joint. Where it runs along neither side, it follows a diagonal
+    # bar from the opposite side to the side on which it enters the next joint.
     enter = jnp.zeros((neck.n_tendons, n)) + neck.routing.right - neck.routing.left
     leave = enter
     for j in reversed(range(n - 1)):
@@ -34,7 +34,7 @@ def geometry(neck: "Neck", q) -> Scene:
         enter = enter.at[:, j].set(jnp.where(enter[:, j] == 0, -leave[:, j], enter[:, j]))
     used = neck.routing.left + neck.routing.right > 0
     last = n - 1 - jnp.argmax(used[:, ::-1], axis=1)
-    # drawn a little beside springs and bars, each tendon at its own distance
+    # tendons are drawn slightly beside springs and bars, each at a different distance
     side = jnp.sign(jnp.take_along_axis(enter, last[:, None], axis=1))
     beside = side * (0.28 + 0.14 * jnp.arange(neck.n_tendons)[:, None] / neck.n_tendons)
     place = lambda at, x: centre[at] + (x + beside)[:, :, None] * half[at]
@@ -45,7 +45,7 @@ def geometry(neck: "Neck", q) -> Scene:
     tendons = jnp.take_along_axis(
         tendons.reshape(neck.n_tendons, 2 * n, 2), index[:, :, None], axis=1
     )
-    # drums below the base, one below the other on each side, turned as far as tendon has run out
+    # drums below the base, one below the other on each side, turned by the tendon paid out
     radius = jnp.broadcast_to(neck.motors.drum_radius, (neck.n_tendons,))
     paid_out = neck.motor_angle(q) * neck.motors.travel
     side = jnp.sign(tendons[:, 0, :1])

@@ -1,4 +1,4 @@
-"""A planar neck of stacked X-joints pulled by tendons.
+"""Planar neck of stacked X-joints that are pulled by tendons.
 
 N. J. S. Testard, C. Chevallereau, P. Wenger, "Comparison of explicit and implicit numerical
 integrations for a tendon-driven robot", CableCon 2023, doi 10.1007/978-3-031-32322-5_19. Symbols
@@ -13,8 +13,8 @@ cos x)`, Theta_j = alpha_1 + ... + alpha_j and mid_j = Theta_{j-1} + alpha_j/2,
     P_j = P_{j-1} + h_j n(mid_j)                                         centre of top bar j
     P_{j-1} + (h_j + s_j)/2 n(mid_j),  P_{j-1} + (h_j - s_j)/2 n(mid_j)  centres of the diagonals
 
-This file says what the neck is, by its energies; `closed_form` holds the same equations
-written out for speed."""
+This module defines the neck by its energies; `closed_form` contains the same equations in closed
+form, for speed."""
 
 import equinox as eqx
 import jax
@@ -41,13 +41,13 @@ from . import closed_form as closed
 from .drawing import geometry
 from .tendons import ElasticTendon, Motors, RigidTendon, Routing
 
-#: a tendon pushes when its tension is below minus this [N]: beyond the rounding of a length times a
-#: stiffness, below anything that matters
+#: a tendon counts as pushing when its tension is below minus this value [N], which is above the
+#: rounding error of length times stiffness and below any relevant tension
 PUSH = 1e-3
 
 
 class Bars(eqx.Module):
-    """The bars of the joints: uniform slender rods.
+    """Bars of the joints: uniform slender rods.
 
     `width` b [m] of base and top bars, one number; `diagonal` L [m], `top_mass` and `diagonal_mass`
     [kg] of each bar: one number, or one per joint from the bottom."""
@@ -69,7 +69,7 @@ class Bars(eqx.Module):
 
 class Springs(eqx.Module):
     """Springs along both sides of every joint: `stiffness` [N/m] and `rest_length` [m], one number
-    or one per joint."""
+    each or one per joint."""
 
     stiffness: Float[Array, "..."] = float_field(checked=False)
     rest_length: Float[Array, "..."] = float_field(checked=False)
@@ -81,14 +81,14 @@ class Springs(eqx.Module):
 
 
 class Neck(LagrangianSystem):
-    """A stack of X-joints with springs, tendons and motors. Start from `Neck.default(3)`.
+    """Planar stack of X-joints with springs, tendons and motors. Start from `Neck.default(3)`.
 
-    The joints are as many as the columns of `routing`, tendons and motors as many as its rows.
+    `routing` has one column per joint and one row per tendon; each tendon has one motor.
     Coordinates: joint angles alpha, then, with elastic tendons, motor angles theta [rad]. Inputs:
     motor torques [N m]; a pulling motor has a negative torque. `gravity` [m/s^2] pulls along -y:
     positive for an upright neck, negative for a hanging one. `pivot_friction` [N m s/rad] acts in
     each of the four pivots of a joint. `closed_form=False` derives the equations from the energies
-    instead of using their written-out form."""
+    instead of using their closed form."""
 
     bars: Bars = part_field()
     springs: Springs = part_field()
@@ -134,10 +134,10 @@ class Neck(LagrangianSystem):
         routing: str | Routing = "single",
         closed_form: bool = True,
     ) -> "Neck":
-        """The robot of the paper (3 or 4 joints; other numbers repeat its proportions), with
-        elastic tendons unless told otherwise.
+        """Robot of the paper (3 or 4 joints; other numbers of joints keep its proportions), by
+        default with elastic tendons.
 
-        The rotor inertia is not in the paper.
+        The rotor inertia is not given in the paper.
         """
         require_whole("joints", joints, 1)
         stiffness = {3: [600.0, 600.0, 200.0], 4: [800.0, 600.0, 200.0, 200.0]}
@@ -199,8 +199,8 @@ class Neck(LagrangianSystem):
         return lines | {"tip at the end": f"x = {x:.4f} m, y = {y:.4f} m"}
 
     def split(self, x):
-        """Joint part and motor part of a coordinate or velocity vector; the latter is empty with
-        rigid tendons."""
+        """Split a coordinate or velocity vector into joint part and motor part; the latter is empty
+        with rigid tendons."""
         return x[: self.n_joints], x[self.n_joints :]
 
     # --- geometry
@@ -223,14 +223,14 @@ class Neck(LagrangianSystem):
         return below + links, below + 0.5 * (h + s) * n, below + 0.5 * (h - s) * n
 
     def tendon_length(self, alpha):
-        """Length of each tendon beyond that at alpha = 0 [m], shape (n_tendons,)."""
+        """Length of each tendon relative to its length at alpha = 0 [m], shape (n_tendons,)."""
         h, s = self.joint_shape(alpha)
         h0 = jnp.sqrt(self.bars.diagonal**2 - self.bars.width**2)
         return matvec(self.routing.left, h - s - h0) + matvec(self.routing.right, h + s - h0)
 
     def motor_angle(self, q):
-        """theta [rad], shape (n_tendons,): a coordinate, or with rigid tendons a function of the
-        joint angles."""
+        """Motor angles theta [rad], shape (n_tendons,): coordinates with elastic tendons, a
+        function of the joint angles with rigid ones."""
         alpha, theta = self.split(q)
         return theta if self.elastic else self.tendon_length(alpha) / self.motors.travel
 
@@ -244,8 +244,8 @@ class Neck(LagrangianSystem):
         alpha, _ = self.split(q)
         top, ad, bc = self.centres(alpha)
         angle = matvec(np.tril(np.ones((self.n_joints, self.n_joints))), alpha)
-        # angle of diagonal AD to the base bar: alpha/2 + arccos(b/L cos(alpha/2)); of BC: alpha/2 +
-        # pi - the same
+        # angle of diagonal AD to the base bar: alpha/2 + beta with beta = arccos(b/L cos(alpha/2));
+        # angle of BC: alpha/2 + pi - beta
         _, cosine = sincos(0.5 * alpha)
         beta = jnp.arccos(self.bars.width / self.bars.diagonal * cosine)
         middle = angle - 0.5 * alpha
@@ -305,7 +305,7 @@ class Neck(LagrangianSystem):
         )
 
     def motor_rate(self, q, v):
-        """d(theta)/dt [rad/s], shape (n_tendons,)."""
+        """Motor rates d(theta)/dt [rad/s], shape (n_tendons,)."""
         if self.elastic:
             return self.split(v)[1]
         return (
@@ -317,7 +317,7 @@ class Neck(LagrangianSystem):
     def _motor_torque_to_force(self, q, torque):
         return jax.vjp(self.motor_angle, q)[1](torque)[0]
 
-    # --- the same, written out
+    # --- equations in closed form
     def mass_matrix(self, q):
         return closed.mass_matrix(self, q) if self.closed_form else super().mass_matrix(q)
 
@@ -332,17 +332,17 @@ class Neck(LagrangianSystem):
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
         if self.closed_form and (hold or self.elastic):
             held = lambda v: self.held(t, q, v)
-            # friction of a motor knows its own rate only
+            # the friction of a motor depends only on the rate of the same motor
             drag = None if hold else -jax.jvp(held, (v,), (jnp.ones_like(v),))[1]
             return closed.linearise(self, q, v, u, held(v), acceleration, drag)
         return super().linearise(
             t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
         )
 
-    # --- what people look at
+    # --- outputs and drawing
     def tension(self, t, q, v, u):
-        """Tension of each tendon [N], shape (n_tendons,); with rigid tendons from the equation of
-        its motor."""
+        """Tension of each tendon [N], shape (n_tendons,); with rigid tendons it follows from the
+        equation of motion of the motor."""
         if isinstance(self.tendon, ElasticTendon):
             stretching = jax.jvp(self.elongation, (q,), (v,))[1]
             return self.tendon.stiffness * self.elongation(q) + self.tendon.damping * stretching
@@ -372,19 +372,19 @@ class Neck(LagrangianSystem):
         return super().alarms(t, q, v, u, multipliers)
 
     def valid(self, t, q, v):
-        """At |alpha| = pi a joint folds flat and the linkage is singular."""
+        """Whether every |alpha| < pi: at pi a joint folds flat and the linkage is singular."""
         return jnp.max(jnp.abs(self.split(q)[0])) < jnp.pi
 
     def geometry(self, t, q):
         return geometry(self, q)
 
     def default_state(self):
-        """Upright at rest; elastic tendons carry 20 N each."""
+        """State upright at rest; elastic tendons carry 20 N each."""
         return self.state_at(jnp.zeros(self.n_joints), tension=jnp.full(self.n_tendons, 20.0))
 
     def state_at(self, alpha, rate=None, tension=None) -> State:
-        """The state with joint angles `alpha` and rates, shape (n_joints,), and, with elastic
-        tendons, the given tensions [N], shape (n_tendons,), the motors moving with the joints."""
+        """State with joint angles `alpha` and rates `rate`, shape (n_joints,). Elastic tendons have
+        the given tensions [N], shape (n_tendons,), and their motors move with the joints."""
         alpha = as_float_array(alpha, "alpha")
         rate = jnp.zeros_like(alpha) if rate is None else as_float_array(rate, "rate")
         for name, x in (("alpha", alpha), ("rate", rate)):
@@ -407,11 +407,11 @@ class Neck(LagrangianSystem):
 
     # --- for controllers: the structure without tendons
     def joint_torque(self, alpha, rate, acceleration):
-        """Torque the tendons must produce for this motion [N m], shape (n_joints,): M_s a + c_s + g
-        + pivot friction."""
+        """Joint torque that the tendons must produce for this motion [N m], shape (n_joints,): M_s
+        a + c_s + g + pivot friction."""
         return closed.joint_torque(self, alpha, rate, acceleration)
 
     def length_derivatives(self, alpha):
-        """J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2 [m/rad^2], shape (n_tendons, n_joints)
-        each (the Hessian is diagonal)."""
+        """Derivatives of the tendon lengths: J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2
+        [m/rad^2], shape (n_tendons, n_joints) each (the Hessian is diagonal)."""
         return closed.length_derivatives(self, alpha)

@@ -1,4 +1,4 @@
-"""Joints pulled by motors through elastic tendons: the structure of their matrices."""
+"""Linearisation of joints that motors pull through elastic tendons."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,8 +10,8 @@ from ...mechanics.linearisation import Linearisation
 
 
 class TendonLinearisation(Linearisation):
-    """Joints coupled to motors one by one through elastic tendons: the motors are eliminated,
-    n_joints unknowns remain.
+    """Linearisation of joints coupled to single motors through elastic tendons. The implicit solve
+    eliminates the motors, so that n_joints unknowns remain.
 
     `M_a`, `K_a`, `D_a`: structure and tendon geometry, shape (n, n); `J` = dl/dalpha and `slope` =
     d(tension)/dalpha, shape (k, n); motor inertia, travel, tendon stiffness and damping and the

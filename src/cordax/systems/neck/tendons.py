@@ -1,4 +1,4 @@
-"""Tendons, the motors that pull them, and how they run along a chain of joints."""
+"""Tendons, their motors, and their routing along a chain of joints."""
 
 import equinox as eqx
 import numpy as np
@@ -18,8 +18,8 @@ from ...math.trigonometry import arctan
 
 
 class ElasticTendon(eqx.Module):
-    """Tension `stiffness * elongation + damping * d(elongation)/dt`, in tension and compression
-    alike.
+    """Elastic tendon with tension `stiffness * elongation + damping * d(elongation)/dt`, both in
+    tension and in compression.
 
     `stiffness` [N/m] and `damping` [N s/m]: one number, or one per tendon.
     """
@@ -35,11 +35,11 @@ class ElasticTendon(eqx.Module):
 
 
 class RigidTendon(eqx.Module):
-    """A tendon that does not stretch: the motor angle follows from the joint angles."""
+    """Tendon that does not stretch: the motor angle follows from the joint angles."""
 
 
 class Motors(eqx.Module):
-    """Motors with drums; each quantity one number, or one per motor.
+    """Motors with drums; each quantity is one number, or one per motor.
 
     `inertia` of rotor and gear [kg m^2], `drum_radius` [m], `gear_ratio` [-]; dry friction torque
     `dry_friction * 2/pi * arctan(friction_slope * rate)` with `dry_friction` [N m] and
@@ -72,8 +72,8 @@ class Motors(eqx.Module):
 
 
 class Routing(eqx.Module):
-    """Along which side of each joint each tendon runs: `left` and `right`, shape (n_tendons,
-    n_joints), entries 0 or 1."""
+    """Routing of the tendons: `left` and `right`, shape (n_tendons, n_joints), are 1 where a tendon
+    runs along that side of a joint and 0 elsewhere."""
 
     left: Float[Array, "k n"] = float_field(checked=False)
     right: Float[Array, "k n"] = float_field(checked=False)
@@ -94,8 +94,8 @@ class Routing(eqx.Module):
 
     @classmethod
     def named(cls, name: str, joints: int) -> "Routing":
-        """`"single"`: tendon 1 left of all joints, tendon j + 1 right of joint j. `"cumulative"`:
-        tendon j + 1 right of joints 1 to j."""
+        """Routing by name. `"single"`: tendon 1 runs left of all joints, tendon j + 1 right of
+        joint j. `"cumulative"`: tendon j + 1 runs right of joints 1 to j."""
         require_known("routing", name, ("single", "cumulative"))
         require_whole("joints", joints, 1)
         right = np.eye(joints) if name == "single" else np.tril(np.ones((joints, joints)))
