@@ -1,4 +1,4 @@
-"""Any mechanism from parts: bodies, joints, loops and what exerts forces."""
+"""Mechanisms assembled from parts: bodies, joints, loops and force elements."""
 
 from ...mechanics.parts.contact_law import ContactLaw
 from ...mechanics.parts.shapes import (

@@ -24,7 +24,7 @@ DYNAMICS = ("integrator", "filter", "muscle")
 
 
 class Transmissions(NamedTuple):
-    """What the actuators act on, static; every entry is a tuple.
+    """Joints, tendons and sites on which the actuators act, static; every entry is a tuple.
 
     - `joints`: (actuator, place in q or -1 where the length does not count, place in v);
     - `balls`: (actuator, place of the quaternion in q): their three velocities are in `joints`;
@@ -82,7 +82,7 @@ class Actuators(eqx.Module):
         return len(self.names)
 
     def moments(self, at: Instant, tendons: TendonState | None) -> Moments:
-        """Lengths, rates and moments of the sites."""
+        """Lengths and rates of the actuators, and moments of the sites."""
         links = self.transmissions
         length, rate = jnp.zeros(self.n, at.q.dtype), jnp.zeros(self.n, at.q.dtype)
         if links.joints:
@@ -135,7 +135,7 @@ class Actuators(eqx.Module):
         work, moves = columns(site)
         back, held = columns(base)
         held = held & given[:, None]
-        # what moves the site and its reference alike does not count
+        # velocities that move both the site and its reference do not count
         moment = work * (moves & ~held) - back * (held & ~moves)
         gap = jnp.sum(turned * (take(x, site) - take(x, base))[:, :, None], axis=1)
         relative = jnp.sum(turned[..., None] * take(R, site)[:, :, None, :], axis=1)
@@ -144,7 +144,7 @@ class Actuators(eqx.Module):
         return moment, jnp.where(jnp.asarray(given), length, 0.0)
 
     def force(self, moments: Moments, u, activations) -> Float[Array, " n"]:
-        """Of each actuator [N, N m], before clamps of forces."""
+        """Force of each actuator [N, N m], before it is limited to `force_range`."""
         u = jnp.clip(u, self.input_range[:, 0], self.input_range[:, 1])
         drive = u
         if self.states:
@@ -163,8 +163,8 @@ class Actuators(eqx.Module):
         return gain * drive + bias
 
     def onto(self, at: Instant, force, moments: Moments, n_tendons: int):
-        """Joint forces (n_v,) and forces along the tendons (n_tendons,) or None, of actuator forces
-        (n,)."""
+        """Convert actuator forces (n,) to joint forces (n_v,) and forces along the tendons
+        (n_tendons,) or None."""
         links, joint, along = self.transmissions, jnp.zeros(at.tree.n_v, at.q.dtype), None
         if links.joints:
             index, _, v = (np.array(x) for x in zip(*links.joints, strict=True))
@@ -178,7 +178,7 @@ class Actuators(eqx.Module):
         return joint, along
 
     def rates(self, u, activations) -> Float[Array, " a"]:
-        """Of the activations [1/s]."""
+        """Rates of the activations [1/s]."""
         index = np.array(self.states)
         u = jnp.clip(u, self.input_range[:, 0], self.input_range[:, 1])
         u = take(u, index)

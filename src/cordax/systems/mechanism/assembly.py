@@ -1,4 +1,4 @@
-"""Closing the loops of a mechanism, and counting what is left to move."""
+"""Assembly of a mechanism (closing its loops) and its degrees of freedom."""
 
 from typing import NamedTuple
 
@@ -81,7 +81,8 @@ def assemble(machine, q, kept=(), *, tolerance: float = 1e-12, iterations: int =
 
 
 def mobility(machine, q) -> Mobility:
-    """Degrees of freedom at coordinates `q` (n_q,), and what is wrong with the constraints."""
+    """Degrees of freedom at coordinates `q` (n_q,), redundant constraints and massless
+    velocities."""
     q = jnp.asarray(q, float)
     J, M = (np.asarray(x) for x in _jacobian_and_mass(machine, q))
     size = np.linalg.norm(J, axis=1)

@@ -1,4 +1,4 @@
-"""Bodies: what they weigh, and how each hangs on its parent."""
+"""Bodies: their mass, and their connection to a parent by a joint."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +20,12 @@ from .joints import Fixed, Joint
 from .solids import Solid
 
 WORLD = "world"
-#: stands for any body or joint where loops or cables of one kind are evaluated together
+#: placeholder for the name of a body or joint when loops or cables of one kind are batched
 NAMELESS = "*"
 
 
 class Body(eqx.Module):
-    """A rigid body on a `parent` (a name; "world" is the ground) by a `joint`.
+    """Rigid body connected to a `parent` (a name; "world" is the ground) by a `joint`.
 
     `at` (3,) [m] and `turned` (3, 3) place the joint's predecessor frame in the parent; `solids`
     are what the body is made of, in its own axes, none for a massless body. `start` and
@@ -59,7 +59,7 @@ class Body(eqx.Module):
                 require_finite(where + name, value)
 
     def inertia(self) -> Solid:
-        """All solids as one."""
+        """Combined mass, centre and inertia of all solids."""
         mass = sum((s.mass for s in self.solids), jnp.zeros(()))
         first = sum((s.mass * s.centre for s in self.solids), jnp.zeros(3))
         heavy = mass > 0

@@ -43,8 +43,8 @@ class RigidCable(Loop):
     one_sided = True
 
     def __new__(cls, *parts, **options):
-        # with friction the force on a guide depends on the speed that the force decides: there may
-        # be two answers, or none
+        # with friction, the force on a guide and the sliding speed depend on each other: there may
+        # be two solutions, or none
         words = "none: a rigid cable has one tension; use CableSet(friction=...), stiff but elastic"
         require("friction" not in options, "friction", options.get("friction"), words)
         return super().__new__(cls)
@@ -72,7 +72,7 @@ class RigidCable(Loop):
 
     @property
     def paid_out(self) -> Float[Array, " w"]:
-        """Length per radian [m] that does not follow from the route."""
+        """Length paid out per radian [m], zero for drums whose arc is part of the route."""
         ends = drums.pulley_ends(self.guides)
         by_route = drums.turned_by_carrier(self.bodies, self.windings, ends)
         return jnp.where(by_route, 0.0, self.radius)
@@ -98,12 +98,13 @@ class StrainLaw(eqx.Module):
         require_positive("viscosity", self.viscosity, zero_allowed=True)
 
     def check_count(self, n: int) -> None:
-        """Raise where what is given per cable is not given for `n`."""
+        """Raise if values that are given per cable are not given for `n` cables."""
         for name in ("stiffness", "viscosity"):
             require_shape(name, getattr(self, name), (), (1,), (n,))
 
     def tension(self, stretch, stretch_rate, free, free_rate):
-        """Of each cable (n,) [N], from stretch and straight length [m] and their rates [m/s]."""
+        """Tension of each cable (n,) [N], from stretch and straight length [m] and their rates
+        [m/s]."""
         rest = free - stretch
         strain = stretch / rest
         rate = (stretch_rate - strain * (free_rate - stretch_rate)) / rest
@@ -111,7 +112,7 @@ class StrainLaw(eqx.Module):
         return jnp.where(stretch > 0, jnp.maximum(force, 0.0), 0.0)
 
     def energy(self, stretch, free) -> Float[Array, " n"]:
-        """Of each cable [J], from stretch and straight length [m]."""
+        """Elastic energy of each cable [J], from stretch and straight length [m]."""
         return 0.5 * self.stiffness * jnp.maximum(stretch, 0.0) ** 2 / (free - stretch)
 
 
@@ -217,22 +218,22 @@ class CableSet(Element):
         return drums.pulley_ends(self.routes.guides)
 
     def drums(self, tree: Tree) -> drums.Drums:
-        """Where drums and a programmed `rest` length pay out."""
+        """Ends of the cables at which drums and a programmed `rest` length pay out."""
         return drums.locate(tree, self.bodies, self.windings, self.ends)
 
     @property
     def paid_out(self) -> Float[Array, "n w"]:
-        """Length per radian [m] that does not follow from the routes."""
+        """Length paid out per radian [m], zero for drums whose arc is part of the routes."""
         both = zip(self.bodies, self.windings, strict=True)
         by_route = [drums.turned_by_carrier(*names, self.ends) for names in both]
         return jnp.where(np.stack(by_route), 0.0, self.radius)
 
     def lengths(self, at: Instant) -> Float[Array, " n"]:
-        """Of the ways, from end to end [m]."""
+        """Lengths of the cable paths, from end to end [m]."""
         return route_lengths(self.routes, self.carriers(at.tree), at)
 
     def state(self, at: Instant) -> CableSetState:
-        """Lengths and tensions."""
+        """Lengths and tensions of the cables at an instant."""
         bodies, drums = self.carriers(at.tree), self.drums(at.tree)
         poses, dtype = at.motions.poses, at.q.dtype
         R, p = with_ground(poses.R, poses.p)
@@ -333,7 +334,8 @@ class CableSet(Element):
 
 
 def stacked_routes(ways: Sequence[Sequence[Guide]]) -> tuple[Route, tuple[tuple[str, ...], ...]]:
-    """Paths of cables over guides of the same kinds as one, and the bodies of their guides."""
+    """Stack the paths of cables over guides of the same kinds into one `Route`, and return it with
+    the bodies of the guides."""
     routes = [Route(tuple(way)) for way in ways]
     require(len(routes) > 0, "ways", "none", "at least one cable")
     bare = [Route(tuple(dataclasses.replace(g, body=NAMELESS) for g in r.guides)) for r in routes]
@@ -367,7 +369,7 @@ def pulled(routes: Route, bodies: np.ndarray, at: Instant, tension) -> Float[Arr
 
 
 def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
-    """Of the drums of n cables; one number for all, or one for each."""
+    """Radii of the drums of n cables, from one number for all or one for each."""
     if radius is None:
         require(drums == 0, "radius", None, "that of the drums that `windings` names")
         return jnp.zeros((n, drums))
@@ -391,7 +393,8 @@ def wound_cables(loops: Sequence[Loop], elements: Sequence[Element]):
 
 
 def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTerms:
-    """Of all cables of `sets`, with `instant(t, q, v)` what they see and `q_rate` dq/dt."""
+    """Strain terms of all cables of `sets`. `instant(t, q, v)` returns the `Instant` at which they
+    are evaluated, and `q_rate` is dq/dt."""
 
     def measured(t, q, v):
         at = instant(t, q, v)

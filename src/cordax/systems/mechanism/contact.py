@@ -98,7 +98,7 @@ class Contact(Element):
             tree.body(body, "Contact: shapes")
 
     def state(self, at: Instant) -> ContactState:
-        """Where the shapes touch at an instant."""
+        """Candidate contact points of all pairs at an instant."""
         R, p = at.motions.poses.R, at.motions.poses.p
         R = jnp.concatenate([R, jnp.eye(3, dtype=R.dtype)[None]])
         p = jnp.concatenate([p, jnp.zeros((1, 3), p.dtype)])
@@ -139,7 +139,7 @@ class Contact(Element):
             yield narrow, stack([i for i, _ in members]), second, members, swap
 
     def _kind(self, k: int):
-        """What shapes must have in common to be stacked."""
+        """Key that shapes must share to be stacked."""
         shape = self.shapes[k]
         leaves, structure = jax.tree.flatten(shape)
         own = k if isinstance(shape, HeightField) else None
@@ -201,7 +201,7 @@ class Contact(Element):
         return gap < -_DEEP * least
 
     def contacts(self, at: Instant) -> Contacts:
-        """For a velocity-level solve; `pairs` must not be empty."""
+        """Contacts for a velocity-level solve; `pairs` must not be empty."""
         state = self.state(at)
         S, touch = at.motions.poses.S, state.touch
         moves = at.tree.moves[state.first] - at.tree.moves[state.second]
@@ -233,7 +233,8 @@ def _check_pair(first: Shape, second: Shape) -> None:
 
 
 def _pairs(bodies, named, groups) -> tuple[tuple[int, int], ...]:
-    """Places of the shapes that touch: each of a body with each of the world, and those named."""
+    """Index pairs of shapes that can touch: each shape of a body with each shape of the world, and
+    the named pairs."""
     places: dict[str, list[int]] = {}
     for k, body in enumerate(bodies):
         places.setdefault(body, []).append(k)

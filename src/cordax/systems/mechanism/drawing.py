@@ -1,4 +1,4 @@
-"""What a mechanism looks like: bars from body to body, cables on their way, wheels that turn."""
+"""Drawing of a mechanism: bars between bodies, cables along their paths, and turning wheels."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from .wraps import Wrap
 def scene(
     at: Instant, bodies: tuple[Body, ...], loops: tuple[Loop, ...], elements: tuple[Element, ...]
 ) -> Scene:
-    """Of one configuration. Cables stand in the order of `tensions`."""
+    """Scene of one configuration. Cables are in the order of `tensions`."""
     R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
     tree, wound = at.tree, [e for e in elements if isinstance(e, WoundCables)]
     ends = {tree.body(name) for law in wound for name in law.cables}
@@ -49,7 +49,7 @@ def scene(
             at_carrier = R[carriers[:, i]], p[carriers[:, i]]
             surfaces.append(jax.vmap(_surface)(routes.guides[i], *at_carrier))
     if ways:
-        # of one length, where kinds of ways differ: the last point again
+        # pad polylines to the same number of points by repeating the last point
         most = max(x.shape[1] for x in ways)
         longer = lambda x: jnp.concatenate([x, jnp.repeat(x[:, -1:], most - x.shape[1], 1)], 1)
         lines["cable"] = jnp.concatenate([longer(x) for x in ways])
@@ -66,8 +66,8 @@ def _surface(guide: Wrap, R, p) -> Bodies:
 
 
 def tensions(at: Instant, loops, elements, multipliers) -> Float[Array, " n"] | None:
-    """Of every cable [N], the mean of its parts where friction makes them differ; None without
-    cables."""
+    """Tension of every cable [N], the mean of its segments if friction makes them differ; None
+    without cables."""
     found = [e.tension(e.state(at)) for e in elements if isinstance(e, WoundCables)]
     found += [jnp.mean(e.state(at).tension, axis=1) for e in elements if isinstance(e, CableSet)]
     pulled = [i for i, loop in enumerate(loops) if isinstance(loop, RigidCable)]
@@ -77,7 +77,8 @@ def tensions(at: Instant, loops, elements, multipliers) -> Float[Array, " n"] | 
 
 
 def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
-    """From body to body, and to where loops and elastic cables hold on (2, 3) each [m]."""
+    """Bars between bodies, and from bodies to the points where loops and elastic cables are
+    attached, (2, 3) each [m]."""
     bars = [
         jnp.stack([p[tree.parent[i]], p[i]])
         for i in range(tree.n_bodies)
@@ -88,7 +89,7 @@ def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
         if isinstance(loop, SphericalLoop):
             points = loop.point, loop.successor_point
             ends += zip(map(tree.body, loop.bodies), points, strict=True)
-    # what nothing hangs on ends as far beyond its centre of mass as it begins before it
+    # a body without children ends as far beyond its centre of mass as its origin lies before it
     last = set(range(tree.n_bodies)) - {*tree.parent.tolist(), *(i for i, _ in ends)}
     ends += [(i, 2.0 * bodies[i].inertia().centre) for i in sorted(last) if bodies[i].solids]
     for element in elements:
@@ -108,9 +109,9 @@ def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
 
 
 def _routed(at: Instant, loops, elements):
-    """Cables over guides, of one kind each time: routes, indices of the bodies that carry the
+    """Yield cables over guides, one kind at a time: routes, indices of the bodies that carry the
     guides (n, g), and lengths that drums at the first and the last end have paid out (n, 2) [m],
-    without drums that turn with their carrier."""
+    excluding drums that turn with their carrier."""
     for element in elements:
         if isinstance(element, CableSet):
             paid_out = _at_ends(element.drums(at.tree), element.paid_out, at.q)
@@ -133,8 +134,8 @@ def _at_ends(drums: Drums, paid_out, q) -> Float[Array, "n 2"]:
 
 
 def _wheels(route: Route, R, p, paid_out) -> list[Bodies]:
-    """Of the pulleys of one cable: an inner one turns as the cable runs over it without slipping, a
-    drum as it pays out (2,) [m]."""
+    """Wheels of the pulleys of one cable. An inner pulley turns as the cable runs over it without
+    slipping, a drum as it pays out (2,) [m]."""
     state, last, found = route.at(R, p), len(route.guides) - 1, []
     for i, (guide, frame) in enumerate(zip(route.guides, frames(R, p), strict=True)):
         if not isinstance(guide, Pulley):

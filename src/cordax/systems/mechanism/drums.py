@@ -1,4 +1,4 @@
-"""Drums at the ends of cables: which end each one winds, and whether the route counts its arc.
+"""Drums at the ends of cables: the end that each one winds, and whether the route has its arc.
 
 `windings` of a cable name coordinates of drums. A drum whose `Pulley` is on the carrier pays out
 `radius` times its coordinate. A drum whose `Pulley` turns with the drum's own body pays out by the
@@ -77,8 +77,8 @@ def turned_by_carrier(bodies, windings, pulleys: tuple[bool, bool]) -> np.ndarra
 
 
 def check(bodies: tuple[Body, ...], tree: Tree, guides: Sequence[Guide], windings, radius):
-    """Raise where the drums of one cable, `windings` with `radius` (w,) [m], and the pulleys at its
-    ends contradict each other."""
+    """Raise if the drums of one cable, `windings` with `radius` (w,) [m], contradict the pulleys at
+    its ends."""
     ends, names = (guides[0], guides[-1]), tuple(g.body for g in guides)
     drums = locate(tree, (names,), (windings,), pulley_ends(guides))
     for j, name in enumerate(windings):
@@ -116,7 +116,7 @@ def _pays_out(sign: float, radius, joint_axis, drum_axis, drum_radius):
 
 
 def _fixed_to(tree: Tree, body: int, drum: int) -> bool:
-    """Whether a body is the drum, or hangs on it by fixed joints alone."""
+    """Whether a body is the drum, or is connected to it by fixed joints only."""
     while body < tree.n_bodies and body != drum and issubclass(tree.kinds[body], Fixed):
         body = int(tree.parent[body])
     return body == drum

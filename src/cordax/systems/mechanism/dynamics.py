@@ -66,8 +66,8 @@ def world_inertia(poses: Poses, masses: Masses) -> WorldInertia:
 
 
 def mass_matrix(tree: Tree, poses: Poses, inertia: WorldInertia) -> Float[Array, "n_v n_v"]:
-    """By composite bodies: velocity k moves all of its subtree as one, and `M_jk = S_j . F_k`
-    where j is on the way from k to the root."""
+    """Mass matrix by the composite-rigid-body algorithm: velocity k moves its subtree as one body,
+    and `M_jk = S_j . F_k` where j is on the path from k to the root."""
     n = tree.n_bodies
     flat = jnp.concatenate(
         [inertia.mass[:, None], inertia.first, inertia.second.reshape(n, 9)], axis=1
@@ -86,8 +86,8 @@ def mass_matrix(tree: Tree, poses: Poses, inertia: WorldInertia) -> Float[Array,
 
 
 def bias(tree: Tree, at: Motions, inertia: WorldInertia, gravity, wrenches=None):
-    """Joint forces (n_v,) that zero accelerations take: Coriolis, gravity (3,) [m/s^2] and, with a
-    minus sign, applied `wrenches` (N, 6) about the world's origin."""
+    """Joint forces (n_v,) required for zero joint accelerations: Coriolis terms, gravity (3,)
+    [m/s^2] and, with a minus sign, applied `wrenches` (N, 6) about the world's origin."""
     base = jnp.concatenate([jnp.zeros(3, gravity.dtype), -gravity])
     f = inertia.times(at.A + base) + cross_force(at.V, inertia.times(at.V))
     if wrenches is not None:

@@ -1,6 +1,6 @@
 """Forces in joints and between points: springs, dampers, friction, limits, motors.
 
-An element is written for any number of equal things, named by coordinates or bodies."""
+An element acts on any number of joints or bodies of the same kind, which are given by name."""
 
 import operator
 from collections.abc import Sequence
@@ -26,7 +26,8 @@ from .tree import Tree
 
 
 class Instant(NamedTuple):
-    """What an element may look at."""
+    """Instant of a run at which elements are evaluated: time, coordinates, velocities, states and
+    motions of the bodies."""
 
     tree: Tree
     t: Float[Array, ""]
@@ -39,7 +40,7 @@ class Instant(NamedTuple):
     gravity: Float[Array, " 3"] | None = None
 
     def joints_of(self, bodies: Sequence[str]):
-        """Their joints, all of one kind, stacked."""
+        """Stacked joints of the named bodies, which must all be of one kind."""
         index = [self.tree.body(name) for name in bodies]
         for group, stacked in zip(groups(self.tree), self.joints, strict=True):
             if index[0] in group:
@@ -59,21 +60,21 @@ class Effort(NamedTuple):
 
 
 class Element(eqx.Module):
-    """Something that exerts forces."""
+    """Force element: a part of a mechanism that exerts forces."""
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Inputs it takes."""
+        """Names of the inputs of the element."""
         return ()
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """Names of its outputs that no other part of the mechanism may have."""
+        """Names of its outputs, which no other part of the mechanism may use."""
         return ()
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """First-order states that it owns, such as muscle activations."""
+        """Names of the first-order states of the element, such as muscle activations."""
         return ()
 
     @property
@@ -82,18 +83,19 @@ class Element(eqx.Module):
         return False
 
     def check(self, tree: Tree) -> None:
-        """Raise where names do not fit the mechanism."""
+        """Raise if names do not exist in the mechanism."""
 
     def effort(self, at: Instant, u) -> Effort:
         """Forces at an instant with inputs `u`, in the order of `input_names`."""
         raise NotImplementedError
 
     def inertia(self, at: Instant) -> Float[Array, "n_v n_v"] | None:
-        """Its part of the mass matrix of the joints, from poses alone; None for none."""
+        """Contribution of the element to the mass matrix of the joints, from poses only; None
+        without any."""
         return None
 
     def energy(self, at: Instant):
-        """Potential energy [J], zero for what stores none."""
+        """Potential energy [J], zero if the element stores none."""
         return jnp.zeros((), at.q.dtype)
 
     def lines(self, at: Instant) -> dict[str, Float[Array, "n k 3"]]:
@@ -101,7 +103,7 @@ class Element(eqx.Module):
         return {}
 
     def outputs(self, at: Instant, u) -> dict[str, Float[Array, "..."]]:
-        """What is reported beside the motion, by name, in SI units."""
+        """Outputs of the element by name, in SI units."""
         return {}
 
     def warnings(self, outputs) -> dict[str, Bool[Array, "..."]]:
@@ -140,7 +142,7 @@ class _InJoints(Element):
 
 
 def spread(index, size: int, values):
-    """Values (k,) added up at places of a vector (size,), without a scatter."""
+    """Add values (k,) at the indices of a vector (size,), without a scatter operation."""
     where = np.zeros((size, len(index)))
     where[index, np.arange(len(index))] = 1.0
     return matvec(jnp.asarray(where, values.dtype), values)
@@ -338,7 +340,7 @@ def points(at: Instant, bodies: Sequence[str], local):
 
 
 def wrenches(tree: Tree, bodies: Sequence[str], x, force) -> Float[Array, "N 6"]:
-    """What forces (k, 3) [N] at world points (k, 3) do to their bodies."""
+    """Wrenches (N, 6) on the bodies of forces (k, 3) [N] at world points (k, 3)."""
     index = np.array([tree.body(name) for name in bodies])
     where = np.zeros((tree.n_bodies + 1, len(index)))
     where[index, np.arange(len(index))] = 1.0

@@ -1,8 +1,9 @@
-"""Form-finding of tensegrity structures: self-stress, mechanisms, stability, and machines of them.
+"""Form-finding of tensegrity structures: self-stress, mechanisms, stability, and simulation models.
 
-A structure is nodes joined by bars and cables. Where its equilibrium matrix has a null space,
-forces can balance without a load; force densities (force per length) in it, positive in cables and
-negative in bars, hold the structure together. This is bookkeeping done once, in NumPy."""
+A structure consists of nodes joined by bars and cables. If its equilibrium matrix has a null space,
+its forces can balance without a load. Force densities (force per length) in that null space,
+positive in cables and negative in bars, hold the structure together. The computation runs once, in
+NumPy."""
 
 from typing import NamedTuple
 
@@ -46,7 +47,7 @@ class SelfStress(NamedTuple):
 
 
 def equilibrium_matrix(structure: Structure) -> np.ndarray:
-    """A (3n, m): force densities q act on the nodes with `A q`."""
+    """Equilibrium matrix A (3n, m): force densities q exert the forces `A q` on the nodes."""
     nodes, members = structure.nodes, structure.members
     A = np.zeros((len(nodes), 3, len(members)))
     for k, (i, j) in enumerate(members):
@@ -56,7 +57,7 @@ def equilibrium_matrix(structure: Structure) -> np.ndarray:
 
 
 def self_stress(structure: Structure) -> SelfStress:
-    """All that can be said from geometry alone."""
+    """Self-stress, mechanisms and stability of a structure, from its geometry."""
     A = equilibrium_matrix(structure)
     U, s, Vt = np.linalg.svd(A)
     rank = int(np.sum(s > _ZERO * s[0]))
@@ -88,7 +89,7 @@ def _stiffened(structure: Structure, q, free) -> bool:
 
 
 def density_matrix(structure: Structure, q) -> np.ndarray:
-    """D (n, n) with `A q = -D nodes`."""
+    """Force density matrix D (n, n), with `A q = -D nodes`."""
     C = np.zeros((len(structure.members), len(structure.nodes)))
     for k, (i, j) in enumerate(structure.members):
         C[k, i], C[k, j] = 1.0, -1.0
@@ -96,10 +97,10 @@ def density_matrix(structure: Structure, q) -> np.ndarray:
 
 
 def find_form(structure: Structure, *, iterations: int = 1000, tolerance=1e-13) -> Structure:
-    """Nodes near the given ones at which the structure has a self-stress with cables in tension and
-    bars in compression: in turns the force densities nearest to balance at these nodes, and the
-    nodes nearest to these in balance under these densities. Raises where that does not
-    converge."""
+    """Find nodes near the given ones at which the structure has a self-stress with cables in
+    tension and bars in compression. The iteration alternates between the force densities nearest to
+    equilibrium at the present nodes and the nearest nodes in equilibrium under these densities.
+    Raises if it does not converge."""
     n_cables = len(structure.cables)
     sign = np.concatenate([np.ones(n_cables), -np.ones(len(structure.bars))])
     size = np.linalg.norm(structure.nodes)
@@ -176,7 +177,7 @@ def as_mechanism(
     density=2700.0,
     gravity=(0.0, 0.0, 0.0),
 ) -> Mechanism:
-    """The structure as a machine: bars as free bodies, cables between their ends.
+    """Mechanism of the structure: bars are free bodies, with cables between their ends.
 
     `prestress` [N]: force of the first cable in the self-stress that the cables are cut for;
     `stiffness` E A [N] and `viscosity` mu A [N s] of the cables; bars are solid cylinders."""

@@ -1,4 +1,4 @@
-"""What a cable is attached to or led by: eyelets and pulleys, each on a body."""
+"""Guides of cables (attachments and via points): eyelets and pulleys, each on a body."""
 
 from typing import NamedTuple
 
@@ -30,14 +30,14 @@ class Frame(NamedTuple):
 
 
 class Guide(eqx.Module):
-    """Something on a `body` that a cable is attached to or led by."""
+    """Attachment or via point of a cable on a `body`."""
 
     body: eqx.AbstractVar[str]
     at: eqx.AbstractVar[Float[Array, " 3"]]
 
 
 class Eyelet(Guide):
-    """A point (3,) [m] of a body; at the ends of a cable, where it is attached."""
+    """Point (3,) [m] of a body through which a cable runs, or at which an end is attached."""
 
     body: str = eqx.field(static=True, default=WORLD)
     at: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
@@ -101,7 +101,7 @@ class SwivelPulley(Guide):
         require_unit("axis", self.axis)
 
     def way(self, frame: Frame, x) -> "Swivelled":
-        """To a world point (3,)."""
+        """Path of the cable over the pulley to a world point (3,)."""
         d, up, r = x - frame.point(self.at), frame.direction(self.axis), self.radius
         height = jnp.sum(d * up)
         beside = d - up * height

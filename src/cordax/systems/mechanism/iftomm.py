@@ -90,5 +90,5 @@ def bricard() -> Mechanism:
 
 
 def _place(joints, i):
-    """Where rod i hangs in its parent's axes."""
+    """Position of the joint of rod i in the axes of its parent."""
     return joints[i] - joints[i - 1] if i else joints[0]

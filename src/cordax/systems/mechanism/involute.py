@@ -1,4 +1,4 @@
-"""A cable wound on a pulley, as a joint: the successor is the free end of the cable.
+"""Involute joint: a cable wound on a pulley; the successor is the free end of the cable.
 
 The predecessor frame is the pulley's, centred, with z along its axis. The cable leaves the pulley
 at the tangent point `r j` and runs along `+i` of the successor frame for a length l; q1 is the
@@ -29,10 +29,10 @@ class CableState(NamedTuple):
 
 
 class Involute(Joint):
-    """Common to all variants: `radius` r [m] of the pulley, at the centre line of the cable."""
+    """Base class of all variants: `radius` r [m] of the pulley, at the centre line of the cable."""
 
     radius: Float[Array, ""] = float_field()
-    #: of the two coordinates, that which is independent of where the end of the cable is
+    #: the one of the two coordinates that does not depend on the position of the cable end
     independent: ClassVar[str] = ""
 
     def __check_init__(self):
@@ -40,7 +40,7 @@ class Involute(Joint):
         require_positive("radius", self.radius)
 
     def cable(self, q, v) -> CableState:
-        """Of the cable at coordinates `q` (2,) and velocities `v` (2,)."""
+        """State of the cable at coordinates `q` (2,) and velocities `v` (2,)."""
         raise NotImplementedError
 
     def at_strain(self, unwound, strain) -> Float[Array, " 2"]:
@@ -62,7 +62,7 @@ class Involute(Joint):
 
 
 class RigidInvolute(Involute):
-    """Inextensible: one coordinate, the unwound angle [rad]."""
+    """Inextensible cable. One coordinate: the unwound angle [rad]."""
 
     coordinates = ("unwound",)
     units = ("rad",)
@@ -161,7 +161,7 @@ class LengthInvolute(Involute):
 
 
 def _row(spin, along, across):
-    """`[spin k; along i + across j]`."""
+    """Spatial vector `[spin k; along i + across j]`."""
     spin, along, across = (jnp.asarray(x, float) for x in (spin, along, across))
     zero = jnp.zeros_like(across)
     return jnp.stack([zero, zero, spin + zero, along + zero, across, zero])

@@ -1,4 +1,4 @@
-"""Springs, dampers, friction and armature of all joints at once, by places in q and v."""
+"""Springs, dampers, friction and armature of all joints, addressed by indices in q and v."""
 
 import equinox as eqx
 import jax
@@ -56,7 +56,7 @@ class JointLaws(eqx.Module):
     rubs: bool = eqx.field(static=True, default=False)
 
     def force(self, at: Instant) -> Float[Array, " n_v"]:
-        """Of all springs, dampers and friction."""
+        """Joint forces of all springs, dampers and friction."""
         f = -drag(self.damping, at.v)
         if self.rubs:
             f = f - self.friction * jnp.tanh(at.v / self.friction_width)

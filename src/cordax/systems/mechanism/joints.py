@@ -1,4 +1,4 @@
-"""How a body moves against its parent.
+"""Joints: motion of a body relative to its parent.
 
 The parent carries a predecessor frame; the body frame is the successor frame. Motion is described
 by spatial vectors `[omega; v]` in successor axes, at the successor's origin (Featherstone)."""
@@ -37,32 +37,32 @@ class Joint(eqx.Module):
     units: ClassVar[tuple[str, ...]] = ()
 
     def motion(self, q, v) -> JointMotion:
-        """Of one joint with coordinates `q` and velocities `v`."""
+        """Motion of one joint with coordinates `q` and velocities `v`."""
         raise NotImplementedError
 
     def zero(self) -> np.ndarray:
-        """The coordinates at which predecessor and successor coincide."""
+        """Coordinates at which predecessor and successor coincide."""
         return np.zeros(len(self.coordinates))
 
     def rate(self, q, v):
-        """dq/dt."""
+        """Rate dq/dt of the coordinates."""
         return v
 
     def retract(self, q, dq):
-        """The coordinates at which a motion at constant velocity `dq` for one second ends."""
+        """Coordinates after a motion from `q` at constant velocity `dq` for one second."""
         return q + dq
 
     def difference(self, q, other):
-        """The motion from `q` to `other`: what `retract` undoes."""
+        """Motion from `q` to `other`, the inverse of `retract`."""
         return other - q
 
     def normalise(self, q):
-        """The nearest coordinates that are allowed: quaternions of length one."""
+        """Nearest admissible coordinates: quaternions are scaled to unit length."""
         return q
 
 
 class Fixed(Joint):
-    """No motion."""
+    """Fixed joint, without motion."""
 
     coordinates = ()
     velocities = ()
@@ -194,7 +194,7 @@ class Floating(Joint):
 
 
 def rotation_about(axis, angle) -> Float[Array, "3 3"]:
-    """The matrix that turns by an `angle` [rad] about "x", "y", "z" or a vector (3,)."""
+    """Rotation matrix for an `angle` [rad] about "x", "y", "z" or a vector (3,)."""
     return Revolute(axis).motion(as_float_array(angle)[None], None).R
 
 
@@ -214,7 +214,7 @@ def turn(R, x):
 
 
 def quaternion_matrix(q):
-    """Of a quaternion that an integrator may have left slightly off unit length."""
+    """Rotation matrix of a quaternion whose length an integrator may have changed slightly."""
     return rotations.matrix(q / safe_norm(q))
 
 

@@ -17,8 +17,8 @@ from .tree import Tree
 
 
 class Placements(NamedTuple):
-    """Numbers of the bodies, stacked once per run: joints grouped by kind with the bodies they
-    belong to, and predecessor frames in parents."""
+    """Parameters of the bodies, stacked once per run: joints grouped by kind, and predecessor
+    frames in the parents."""
 
     joints: tuple
     R: Float[Array, "N 3 3"]
@@ -59,7 +59,8 @@ def placements(bodies: tuple[Body, ...], tree: Tree) -> Placements:
 
 
 def motions(tree: Tree, placed: Placements, q, v) -> Motions:
-    """Everything about the bodies at coordinates `q` (n_q,) and velocities `v` (n_v,)."""
+    """Poses, velocities and velocity-product accelerations of all bodies at coordinates `q` (n_q,)
+    and velocities `v` (n_v,)."""
     R, p, S, c = _joint_motions(tree, placed, q, v)
     local_R = jnp.sum(placed.R[:, :, :, None] * R[:, None, :, :], axis=2)
     local_p = placed.p + jnp.sum(placed.R * p[:, None, :], axis=2)
@@ -86,7 +87,7 @@ def point_terms(tree: Tree, at: Motions, body: int, point):
 
 
 def poses(tree: Tree, placed: Placements, q) -> Poses:
-    """Without velocities."""
+    """World poses and motion subspace of all bodies, without velocities."""
     return motions(tree, placed, q, jnp.zeros(tree.n_v, q.dtype)).poses
 
 

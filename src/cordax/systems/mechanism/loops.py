@@ -1,7 +1,8 @@
 """Joints that close loops: constraints between two bodies of the tree.
 
-A loop says how far two frames are from fitting, as a function of their poses alone. Jacobian and
-velocity terms follow from the motions of the two bodies, for all loops of a kind at once."""
+A loop defines a residual of two frames as a function of their poses only. Jacobian and velocity
+terms follow from the motions of the two bodies, and are evaluated for all loops of a kind at
+once."""
 
 import dataclasses
 import functools
@@ -45,7 +46,7 @@ class Loop(eqx.Module):
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """Names of scalar joint coordinates that it looks at."""
+        """Names of scalar joint coordinates on which the residual depends."""
         return ()
 
     @property
@@ -56,21 +57,23 @@ class Loop(eqx.Module):
     one_sided: ClassVar[bool] = False
 
     def nameless(self) -> "Loop":
-        """The same without names: loops that then have one structure are evaluated together."""
+        """Copy of the loop without names. Loops with the same structure are evaluated together."""
         raise NotImplementedError
 
     def residual(self, t, frames: Sequence[Frame], y) -> Float[Array, " m"]:
-        """Zero where the loop is closed, with the bodies at `frames` and joint coordinates `y`."""
+        """Residual of the loop, zero if it is closed, with the bodies at `frames` and joint
+        coordinates `y`."""
         raise NotImplementedError
 
     def along(self, t, R, p, V, A, y, y_rate):
-        """What `along` gives for the residual; a loop may know it in closed form."""
+        """Derivatives of the residual as given by the function `along`; subclasses may override
+        this with a closed form."""
         residual = lambda t, R, p, y: self.residual(t, frames(R, p), y)
         return along(residual, t, R, p, V, A, y, y_rate)
 
 
 class _Pair(Loop):
-    """Between a `predecessor` and a `successor`."""
+    """Loop between a `predecessor` and a `successor`."""
 
     predecessor: eqx.AbstractVar[str]
     successor: eqx.AbstractVar[str]
@@ -240,7 +243,7 @@ class LoopGroup(NamedTuple):
 
 
 def grouped(loops: tuple[Loop, ...], tree: Tree) -> list[LoopGroup]:
-    """By kind, so that a hundred loops are as quick to compile as one."""
+    """Group loops by kind, so that many loops compile as fast as one."""
     known = lambda x: (jax.tree.structure(x.nameless()), x.bodies, x.joints, len(x.row_names))
     return _grouped(tuple(map(known, loops)), tree)
 
@@ -271,7 +274,7 @@ def pattern(tree: Tree, groups: list[LoopGroup]) -> np.ndarray:
 
 
 def stacked(loops: tuple[Loop, ...], groups: list[LoopGroup]) -> tuple[Loop, ...]:
-    """The numbers of each group, as one Loop with a leading axis."""
+    """Stacked parameters of each group, as one `Loop` with a leading axis."""
     stack = lambda members: jax.tree.map(
         lambda *x: jnp.stack(x), *(loops[i].nameless() for i in members)
     )
@@ -279,7 +282,7 @@ def stacked(loops: tuple[Loop, ...], groups: list[LoopGroup]) -> tuple[Loop, ...
 
 
 def residuals(groups: list[LoopGroup], loops: tuple[Loop, ...], t, q, R, p) -> Float[Array, " m"]:
-    """Phi (m,) at world poses (N, 3, 3), (N, 3)."""
+    """Constraint residuals Phi (m,) at world poses (N, 3, 3), (N, 3)."""
     if not groups:
         return jnp.zeros(0, p.dtype)
     R, p = with_ground(R, p)
@@ -343,9 +346,9 @@ def _columns(tree: Tree, bodies, W, S):
 
 
 def along(function, t, R, p, V, A, y, y_rate):
-    """Of `function(t, R, p, y)`, a vector (m,), with b bodies at poses (b, 3, 3), (b, 3): value,
-    derivatives by their twists (m, b, 6) and by the joint coordinates (m, c), rate, and second
-    rate without joint accelerations."""
+    """Value and derivatives of `function(t, R, p, y)`, a vector (m,), with b bodies at poses
+    (b, 3, 3), (b, 3): value, derivatives by their twists (m, b, 6) and by the joint coordinates
+    (m, c), rate, and second rate without joint accelerations."""
     R_rate = _turning(V, R)
     p_rate = V[:, 3:] + cross(V[:, :3], p)
     # a spatial acceleration holds dv/dt at a point fixed in space; the body's origin moves on
@@ -386,7 +389,7 @@ def by_twists(function, R, p, weights):
 
 
 def frames(R, p) -> list[Frame]:
-    """Of stacked poses (b, 3, 3), (b, 3)."""
+    """List of frames from stacked poses (b, 3, 3), (b, 3)."""
     return [Frame(R[i], p[i]) for i in range(p.shape[0])]
 
 
@@ -397,7 +400,7 @@ def _turning(X, R):
 
 
 def with_ground(R, p):
-    """Poses with that of the ground as last."""
+    """Poses with the pose of the ground appended."""
     eye, zero = jnp.eye(3, dtype=R.dtype)[None], jnp.zeros((1, 3), p.dtype)
     return jnp.concatenate([R, eye]), jnp.concatenate([p, zero])
 

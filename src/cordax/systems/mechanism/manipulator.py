@@ -35,7 +35,7 @@ _SIDES = ("top", "bot")
 
 
 class TensegrityManipulator(Mechanism):
-    """A `Mechanism` that knows how to close its loops from strut angles and strains."""
+    """`Mechanism` that can close its loops from strut angles and strains."""
 
     @property
     def cables(self) -> WoundCables:
@@ -47,8 +47,8 @@ class TensegrityManipulator(Mechanism):
         return tuple(f"{part}{i + 1}" for i in range(3) for part in ("dummy", "strut"))
 
     def state_at(self, angles, strain=0.0, guess=None) -> State:
-        """At rest with strut angles (6,) [rad] and strains (6,) or one for all, loops closed by
-        iteration from `guess`, the nominal prism by default."""
+        """State at rest with strut angles (6,) [rad] and strains (6,) or one for all. The loops are
+        closed by iteration from `guess`, by default the nominal prism."""
         guess = self.default_state().q if guess is None else guess
         q = np.array(finite_array("guess", guess, (self.n_q,)), float)
         angles = np.asarray(finite_array("angles", angles, (6,)), float)
@@ -58,8 +58,8 @@ class TensegrityManipulator(Mechanism):
         where, _ = tree.scalars(self.strut_angles, "angles")
         q[where] = angles
         q = np.array(assemble(self, q, self.independent))
-        # Closed loops fix where a cable leaves its pulley, and its length. What the pulley turns
-        # then changes the strain alone.
+        # Closed loops determine the point at which a cable leaves its pulley, and its length.
+        # Turning the pulley then changes only the strain.
         for name, value in zip(self.cables.cables, np.broadcast_to(strain, (6,)), strict=True):
             body = self.bodies[tree.body(name)]
             rows, pulley = tree.coordinates(name), tree.coordinates(body.parent)

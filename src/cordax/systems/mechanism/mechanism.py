@@ -1,4 +1,4 @@
-"""Any mechanism, put together from parts."""
+"""Mechanism assembled from bodies, joints, loops and force elements."""
 
 from typing import NamedTuple, TypeVar
 
@@ -40,7 +40,7 @@ def _cut(tree: Tree, q, v):
     return q[: tree.n_q], v[: tree.n_v], v[tree.n_v :]
 
 
-#: stands for all joints whose coordinates add like numbers
+#: represents all joints whose coordinates can be added componentwise
 _PLAIN = Fixed()
 #: elements that are cables over guides
 _ROUTED = (CableSet, TensionCables)
@@ -49,7 +49,7 @@ _Law = TypeVar("_Law", bound=Element)
 
 
 class Constants(NamedTuple):
-    """What does not change along a run."""
+    """Quantities that are constant during a run."""
 
     placements: kinematics.Placements
     masses: dynamics.Masses
@@ -91,7 +91,7 @@ class Mechanism(System):
         self._check_names()
 
     def _check_names(self) -> None:
-        """Raise where two quantities of a trajectory would have one name."""
+        """Raise if two quantities of a trajectory would have the same name."""
         outputs = [name for element in self.elements for name in element.output_names]
         if any(isinstance(part, (RigidCable, CableSet, WoundCables)) for part in self._parts):
             outputs += ["tension", "wrap"]
@@ -115,12 +115,12 @@ class Mechanism(System):
     # --- names
     @property
     def tree(self) -> Tree:
-        """Topology."""
+        """Topology of the bodies."""
         return tree_of(self.bodies)
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """First-order states of the elements."""
+        """Names of the first-order states of the elements."""
         return tuple(name for element in self.elements for name in element.state_names)
 
     @property
@@ -159,7 +159,7 @@ class Mechanism(System):
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
-        """What each row of the constraints is."""
+        """Name of each row of the constraints."""
         return tuple(
             f"{loop.bodies[0]}-{loop.bodies[-1]} {row}"
             for loop in self.loops
@@ -168,7 +168,8 @@ class Mechanism(System):
 
     @property
     def mass_is_regular(self) -> bool:
-        """Not taken for granted: bodies may be massless."""
+        """Whether the mass matrix is known to be regular: only without loops, because bodies may
+        be massless."""
         return not self.loops
 
     def prepare(self):
@@ -233,7 +234,7 @@ class Mechanism(System):
         return jnp.concatenate([q, arcs])
 
     def _by_joint(self, method: str, q, *others):
-        """A method of all joints, plain coordinates at once."""
+        """Apply a method of all joints; coordinates without quaternions are handled together."""
         tree, n_q = self.tree, self.n_q
         if n_q == self.n_v:
             return getattr(_PLAIN, method)(q, *others)
@@ -288,7 +289,7 @@ class Mechanism(System):
         return sum((x for x in added if x is not None), M)
 
     def _with_states(self, M):
-        """With the unit masses of the states."""
+        """Mass matrix extended by the unit masses of the states."""
         k, n = len(self.state_names), M.shape[0]
         if k == 0:
             return M
@@ -308,7 +309,8 @@ class Mechanism(System):
 
     @follows_winding
     def acceleration(self, t, q, v, u):
-        """Without constraints. States of elements are not part of the linear system."""
+        """Acceleration without constraints. The states of elements are not part of the linear
+        system."""
         if not any(e.has_inertia or e.state_names for e in self.elements):
             return super().acceleration(t, q, v, u)
         at, n = self.instant(t, q, v), self.tree.n_v
@@ -333,7 +335,7 @@ class Mechanism(System):
         return joint, wrenches, rates
 
     def _each(self, at: Instant, u):
-        """Each element with its own inputs and states."""
+        """Yield each element with its inputs and states."""
         first_input, first_state = 0, 0
         for element in self.elements:
             n_inputs, n_states = len(element.input_names), len(element.state_names)
@@ -401,8 +403,8 @@ class Mechanism(System):
         return self._saddle(self.mass_matrix(q), jacobian, active)
 
     def _saddle(self, M, J, active) -> SaddlePoint:
-        """By `independent` velocities where they are named, as many as there are degrees of freedom
-        without redundant constraints."""
+        """Saddle-point solver. It eliminates the dependent velocities if `independent` names as
+        many velocities as there are degrees of freedom without redundant constraints."""
         named = set(self.independent)
         if active is not None or not named or len(named) != self.n_v - self.n_constraints:
             return WholeMatrix(M, J, active)
@@ -425,7 +427,7 @@ class Mechanism(System):
 
     # --- contact
     def _touching(self) -> list[Contact | JointLimits]:
-        """What a velocity-level solve treats as contact."""
+        """Elements that a velocity-level solve treats as contacts."""
         stops = [e for e in self.elements if isinstance(e, JointLimits)]
         return [*self._pairs(), *stops]
 
@@ -447,7 +449,7 @@ class Mechanism(System):
         bare = lambda m: (m.elements, m.gravity)
         return eqx.tree_at(bare, self, ((), jnp.zeros_like(self.gravity)))
 
-    # --- what controllers ask for
+    # --- quantities for controllers
     @follows_winding
     def input_matrix(self, t, q, v) -> Float[Array, "n_v n_u"]:
         """Joint forces per unit of each input."""
@@ -492,7 +494,7 @@ class Mechanism(System):
     def _laws(self, kind: type[_Law]) -> list[_Law]:
         return [e for e in self.elements if isinstance(e, kind)]
 
-    # --- where cables have a way
+    # --- paths of cables
     @kept_filter_jit
     def cable_lengths(self, q=None) -> dict[str, Float[Array, " n"]]:
         """Lengths [m] of the paths of elastic and tension-driven cables by the name of their set,
@@ -531,8 +533,9 @@ class Mechanism(System):
         return State(q, jnp.concatenate([*v, *states]))
 
     def assembled(self, q=None, kept=()) -> State:
-        """At rest, loops closed near coordinates `q` (n_q,), the machine's by default; `kept`:
-        names of coordinates that do not move. Raises where the loops cannot close."""
+        """State at rest with loops closed near coordinates `q` (n_q,), by default those of the
+        default state. `kept` names coordinates that do not move. Raises if the loops cannot
+        close."""
         q = self.default_state().q if q is None else q
         return State(assemble(self, q, kept), jnp.zeros(self.n_v))
 
@@ -540,7 +543,7 @@ class Mechanism(System):
         """Degrees of freedom and redundant constraints at coordinates `q` (n_q,)."""
         return mobility(self, self.default_state().q if q is None else q)
 
-    # --- what people look at
+    # --- outputs and drawing
     def _instant(self, t, q, v, at) -> Instant:
         joints = self._constants().placements.joints
         q, v, states = self._cut(q, v)
@@ -548,7 +551,7 @@ class Mechanism(System):
 
     @follows_winding
     def instant(self, t, q, v) -> Instant:
-        """What elements see."""
+        """Instant at which elements are evaluated."""
         return self._instant(t, q, v, self.motions(q, v))
 
     @follows_winding
@@ -593,7 +596,7 @@ class Mechanism(System):
 
     @follows_winding
     def alarms(self, t, q, v, u, multipliers):
-        """Without the other outputs."""
+        """Warnings at one instant, computed without the other outputs."""
         pulled = multipliers[self.one_sided] if self.one_sided.any() else None
         found = validity.warnings(self._wrap(q), pulled)
         for element in self._pairs():

@@ -62,11 +62,11 @@ def place(bodies: Ground, carriers: np.ndarray, local):
 
 
 def velocity(twists, x):
-    """Of the body with a twist (n, 6), at world points (n, 3)."""
+    """Velocities (n, 3) at world points (n, 3) of bodies with twists (n, 6)."""
     return twists[:, 3:] + cross(twists[:, :3], x)
 
 
 def acceleration(bodies: Ground, carriers: np.ndarray, x):
-    """Of points (n, 3) of bodies at zero joint accelerations."""
+    """Accelerations of points (n, 3) of bodies at zero joint accelerations."""
     V, A = take(bodies.V, carriers), take(bodies.A, carriers)
     return A[:, 3:] + cross(A[:, :3], x) + cross(V[:, :3], velocity(V, x))

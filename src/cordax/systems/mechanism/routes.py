@@ -1,4 +1,4 @@
-"""The way of a cable: from a body over guides to another body.
+"""Path of a cable from a body over guides to another body.
 
 A guide is an eyelet, a pulley or a wrapping surface carried by any body, the ground included.
 Every straight part and every arc follows from the poses of the carriers alone, so forces on all of
@@ -43,7 +43,7 @@ class RouteState(NamedTuple):
 
 
 class Route(eqx.Module):
-    """Guides in order, the ends included."""
+    """Path of a cable: its guides in order, including the ends."""
 
     guides: tuple[Guide, ...] = eqx.field(converter=tuple)
 
@@ -61,11 +61,11 @@ class Route(eqx.Module):
         check_neighbours(self.guides)
 
     def _faced(self, i: int) -> int:
-        """The guide that a swivelling pulley faces."""
+        """Index of the guide that a swivelling pulley faces."""
         return i + 1 if i + 1 < len(self.guides) else i - 1
 
     def _swivelled(self, R, p, x) -> dict[int, Swivelled]:
-        """By guide, those that swivel."""
+        """Paths over swivelling pulleys, by index of the guide."""
         return {
             i: guide.way(Frame(R[i], p[i]), x[self._faced(i)])
             for i, guide in enumerate(self.guides)
@@ -78,11 +78,11 @@ class Route(eqx.Module):
 
     @property
     def surfaces(self) -> tuple[int, ...]:
-        """Which guides are wrapping surfaces."""
+        """Indices of the guides that are wrapping surfaces."""
         return tuple(i for i, g in enumerate(self.guides) if isinstance(g, Wrap))
 
     def passages(self, R, p) -> dict[int, Passage]:
-        """How the cable passes each wrapping surface, by guide."""
+        """Passage of the cable past each wrapping surface, by index of the guide."""
         if not self.surfaces:
             return {}
         x = p + jnp.sum(R * jnp.stack([g.at for g in self.guides])[:, None], axis=2)
@@ -153,8 +153,8 @@ class Route(eqx.Module):
         return RouteState(parts, straight, angles)
 
     def _arcs(self, R, t, where):
-        """What arcs on pulleys, the guides `where` (w,), add to the parts (k,) [m], and the arcs
-        (w,) [rad]."""
+        """Contribution of arcs on pulleys, the guides `where` (w,), to the parts (k,) [m], and the
+        arcs (w,) [rad]."""
         pulleys = [self.guides[i] for i in where]
         last, sign = len(self.guides) - 1, self._signs()[where]
         radius = sign * jnp.stack([g.radius for g in pulleys])
@@ -253,7 +253,8 @@ class Route(eqx.Module):
         return square
 
     def _signs(self) -> np.ndarray:
-        """Of the radii: which way the cable goes round each guide, 0 for what is no pulley."""
+        """Signs of the radii: the direction in which the cable goes round each pulley, 0 for other
+        guides."""
         sign = lambda g: (-1.0 if g.clockwise else 1.0) if isinstance(g, Pulley) else 0.0
         return np.array([sign(g) for g in self.guides])
 

@@ -50,7 +50,7 @@ class Limits(eqx.Module):
     springs: Springs = part_field()
 
     def force(self, x, rate):
-        """On scalars (k,) with their rates."""
+        """Forces on scalars (k,) with given rates."""
         low, high = self.range[:, 0], self.range[:, 1]
         return self.springs.stop(low - x, -rate) - self.springs.stop(x - high, rate)
 
@@ -64,7 +64,7 @@ class Curves(eqx.Module):
     springs: Springs = part_field()
 
     def force(self, y, y_rate, x, x_rate):
-        """On y and on x."""
+        """Forces on y and on x."""
         c, x = self.coefficients, x - self.reference[:, 1]
         value = c[:, 0] + x * (c[:, 1] + x * (c[:, 2] + x * (c[:, 3] + x * c[:, 4])))
         slope = c[:, 1] + x * (2.0 * c[:, 2] + x * (3.0 * c[:, 3] + x * 4.0 * c[:, 4]))

@@ -32,13 +32,13 @@ class Solid(eqx.Module):
         require_inertia("inertia", self.inertia)
 
     def turned(self, rotation) -> "Solid":
-        """This piece turned by a rotation matrix (3, 3) about the body's origin."""
+        """Copy of this solid, turned by a rotation matrix (3, 3) about the body's origin."""
         R = as_float_array(rotation)
         require_rotation("rotation", R)
         return Solid(self.mass, R @ self.centre, R @ self.inertia @ R.T)
 
     def moved(self, by) -> "Solid":
-        """This piece shifted by a vector (3,) [m]."""
+        """Copy of this solid, shifted by a vector (3,) [m]."""
         return Solid(self.mass, self.centre + as_float_array(by), self.inertia)
 
 

@@ -41,7 +41,7 @@ class StrutGeometry(NamedTuple):
 
 
 class SingleStrut(Mechanism):
-    """A `Mechanism` that knows its closed-form loop closure."""
+    """`Mechanism` with loop closure in closed form."""
 
     geometry_numbers: StrutGeometry | None = None
 
@@ -79,7 +79,7 @@ class SingleStrut(Mechanism):
         return State(*jax.jvp(self._closed, (y,), (y_rate,)))
 
     def _closed(self, y):
-        """All coordinates at (phi, psi, strains)."""
+        """All coordinates for given (phi, psi, strains), with closed loops."""
         g = self._numbers
         phi, psi = y[0], y[1]
         end = g.length * jnp.stack(

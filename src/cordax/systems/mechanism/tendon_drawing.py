@@ -1,4 +1,4 @@
-"""Lines to draw of tendons: straight segments, and arcs round surfaces."""
+"""Drawing of tendons: straight segments, and arcs round surfaces."""
 
 import jax
 import jax.numpy as jnp

@@ -20,7 +20,7 @@ from .soft_constraints import SoftConstraints
 from .tendon_drawing import tendon_lines
 from .tendons import Tendons, TendonState
 
-#: of lengths [m]
+#: round-off of lengths [m]
 _ROUND_OFF = 1e-13
 
 
@@ -122,7 +122,8 @@ class TendonDrive(Element):
             sites.carriers(tree)
 
     def tendon_state(self, at: Instant) -> TendonState | None:
-        """Lengths of the tendons and what follows from them."""
+        """Lengths and rates of the tendons, with the ends of their segments; None without
+        tendons."""
         return None if self.tendons is None else self.tendons.at(at)
 
     def tendon_jacobian(self, at: Instant) -> Float[Array, "n n_v"]:
@@ -136,7 +137,7 @@ class TendonDrive(Element):
         return self._onto_joints(at, tendons, self._passive(at, tendons))
 
     def actuator_force(self, at: Instant, u) -> tuple[Float[Array, " n"], Float[Array, " n_v"]]:
-        """Of each actuator, and the joint forces of all of them."""
+        """Force of each actuator, and the joint forces of all actuators together."""
         tendons = self.tendon_state(at)
         if self.actuators is None:
             return jnp.zeros(0, at.q.dtype), jnp.zeros(at.tree.n_v, at.q.dtype)
@@ -171,7 +172,7 @@ class TendonDrive(Element):
         return Effort(joint, wrenches, rates)
 
     def _onto_joints(self, at: Instant, tendons, forces: "_Forces") -> Float[Array, " n_v"]:
-        """Joint forces of everything."""
+        """Joint forces equivalent to joint forces, forces along tendons and wrenches together."""
         total = jnp.zeros(at.tree.n_v, at.q.dtype)
         parts, wrenches = [forces.joint], forces.wrenches
         if forces.along is not None and self.tendons is not None:
@@ -221,7 +222,7 @@ class TendonDrive(Element):
         return spread(index, force.shape[0], take(share, tendon)) + others
 
     def _driven(self, at: Instant, tendons, force, moments: Moments) -> "_Forces":
-        """Of actuator forces (n,)."""
+        """Joint and tendon forces that result from actuator forces (n,)."""
         assert self.actuators is not None
         driven = _Forces(*self.actuators.onto(at, force, moments, self._n_tendons))
         by_actuators = self._by_actuators

@@ -102,7 +102,7 @@ class Tendons(eqx.Module):
         return len(self.names)
 
     def at(self, at: Instant) -> TendonState:
-        """Lengths, their rates and what forces need."""
+        """Lengths, their rates, and the segment ends and derivatives that are used for forces."""
         bodies = with_ground(at.motions)
         carriers = self.sites.carriers(at.tree)
         x = place(bodies, carriers, self.sites.position)
@@ -135,12 +135,12 @@ class Tendons(eqx.Module):
 
     @property
     def _tendons(self) -> list[tuple[int, ...]]:
-        """The tendon of each segment and joint term."""
+        """Index of the tendon of each segment and joint term."""
         return [self.straight.tendon, *(g.tendon for g in self.wrapped), self.coupling.tendon]
 
     @property
     def _sums(self) -> np.ndarray:
-        """From segments and joint terms to tendons, (n, k)."""
+        """Matrix (n, k) that sums segments and joint terms to tendons."""
         tendon = np.concatenate([np.array(t, int) for t in self._tendons])
         return (np.arange(self.n)[:, None] == tendon).astype(float)
 

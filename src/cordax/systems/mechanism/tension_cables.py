@@ -82,7 +82,7 @@ class TensionCables(Element):
         return carriers(tree, self.bodies)
 
     def lengths(self, at: Instant) -> Float[Array, " n"]:
-        """Of the paths, from end to end [m]."""
+        """Lengths of the cable paths, from end to end [m]."""
         return route_lengths(self.routes, self.carriers(at.tree), at)
 
     def effort(self, at, u):
@@ -91,7 +91,8 @@ class TensionCables(Element):
         return Effort(wrenches=pulled(self.routes, self.carriers(at.tree), at, tension))
 
     def stiffness(self, length, tension) -> Float[Array, " n"]:
-        """[N/m] at lengths (n,) [m] and tensions (n,) [N]: cable and device in series."""
+        """Stiffness [N/m] of cable and device in series, at lengths (n,) [m] and tensions (n,)
+        [N]."""
         device = jnp.zeros_like(tension)
         for i in range(self.device_stiffness.shape[1] - 1, -1, -1):
             device = device * tension + self.device_stiffness[:, i]

@@ -1,9 +1,10 @@
-"""The topology of a tree of bodies: who hangs on whom, and sums along and below branches.
+"""Topology of a tree of bodies: parents, and sums along and below branches.
 
-Sums towards the root go by doubling (each body looks at its parent, then at its grandparent, then
-four up...): a handful of batched operations for any tree, log2 of the depth, instead of one per
-body or per level. It is what keeps compile time from growing with the number of bodies. Bushy trees
-are sparse: what little hangs on each body is listed, instead of multiplied by a matrix of zeros."""
+Sums towards the root use pointer doubling (each body adds the value of its parent, then of its
+grandparent, then of the body four levels up, ...). This takes log2(depth) batched operations for
+any tree, instead of one per body or level, and keeps compile time from growing with the number of
+bodies. In bushy trees each body has few descendants; they are then listed, because a matrix product
+would mostly multiply zeros."""
 
 import functools
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from .joints import Joint
 
 
 class Tree:
-    """Static facts about N bodies with n_q coordinates and n_v velocities, as NumPy arrays."""
+    """Static topology of N bodies with n_q coordinates and n_v velocities, as NumPy arrays."""
 
     def __init__(self, names: Sequence[str], parents: Sequence[str], kinds: Sequence[type[Joint]]):
         _check_names(names, parents)
@@ -79,7 +80,7 @@ class Tree:
         return slice(self.v_start[i], self.v_start[i + 1])
 
     def scalars(self, names: Sequence[str], field: str) -> tuple[np.ndarray, np.ndarray]:
-        """Where named coordinates, and the velocities that are their rates, stand in q and v."""
+        """Indices in q and v of named coordinates and of the velocities that are their rates."""
         both = set(self.coordinate_names) & set(self.velocity_names)
         for name in names:
             require(name in both, field, repr(name), "one of " + ", ".join(sorted(both)))
@@ -88,14 +89,14 @@ class Tree:
         return np.array(q, int), np.array(v, int)
 
     def speeds(self, names: Sequence[str], field: str) -> np.ndarray:
-        """Where named velocities stand in v."""
+        """Indices in v of named velocities."""
         for name in names:
             known = name in self.velocity_names
             require(known, field, repr(name), "one of " + ", ".join(self.velocity_names))
         return np.array([self.velocity_names.index(name) for name in names], int)
 
     def towards_root(self, x):
-        """Sum of `x` over each body and all it hangs on, shape (N, k)."""
+        """Sum of `x` over each body and all its ancestors, shape (N, k)."""
         for step in self.jumps:
             x = x + picked(x, step)
         return x
@@ -111,7 +112,7 @@ class Tree:
         return R, p
 
     def below_sum(self, x):
-        """Sum of `x` over each body and all that hangs on it, shape (N, k)."""
+        """Sum of `x` over each body and all its descendants, shape (N, k)."""
         if self.descendants is not None:
             return functools.reduce(
                 lambda total, column: total + picked(x, column), self.descendants.T, x
@@ -151,15 +152,14 @@ class Pairs(NamedTuple):
 def _pairs(on_the_way) -> Pairs:
     n = len(on_the_way)
     first, second = np.nonzero(on_the_way * np.triu(np.ones((n, n))) > 0)
-    # bodies come after their parents, so what is on the way has the smaller index
+    # bodies come after their parents, so ancestors have the smaller index
     place = np.full((n, n), len(first))
     place[first, second] = place[second, first] = np.arange(len(first))
     return Pairs(first, second, place)
 
 
 def _jumps(parent) -> list[np.ndarray]:
-    """For each doubling the body each one looks at: 1, 2, 4... up, the ground where there is
-    none."""
+    """Ancestor of each body for each doubling step: 1, 2, 4, ... levels up, or the ground."""
     n = len(parent)
     ancestor, jumps = np.append(parent, n), []
     while np.any(ancestor[:n] < n):
@@ -196,7 +196,7 @@ def _check_names(names: Sequence[str], parents: Sequence[str]) -> None:
 
 
 def tree_of(bodies: Sequence[Body]) -> Tree:
-    """The topology of a list of bodies."""
+    """Topology of a list of bodies."""
     return _tree(tuple((b.name, b.parent, type(b.joint)) for b in bodies))
 
 

@@ -1,4 +1,4 @@
-"""What a mechanism cannot be computed without: ways for its cables, and mass on its joints."""
+"""Validity of a configuration: its cables have paths, and its joints carry mass."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class Reach(NamedTuple):
         return there & jnp.all(self.margins > NEAR_TURN)
 
     def missing(self) -> str:
-        """The first segment that is not there, or cable that has left a pulley."""
+        """Text about the first segment that does not exist, or cable that has left a pulley."""
         lost = np.argwhere(~(np.asarray(self.squares) > 0))
         gone = np.argwhere(~(np.asarray(self.arcs) > -FAR_OFF))
         if not len(lost) and not len(gone):
@@ -61,8 +61,8 @@ class Reach(NamedTuple):
 def reaches(
     tree: Tree, loops: Sequence[Loop], groups, kinds, elements: Sequence[Element], R, p
 ) -> list[Reach]:
-    """Of all cables of a mechanism, rigid (`loops` in `groups`, with `kinds` their numbers) and
-    elastic, at world poses (N, 3, 3), (N, 3)."""
+    """`Reach` of all cables of a mechanism at world poses (N, 3, 3), (N, 3): rigid cables (`loops`
+    in `groups`, with stacked parameters `kinds`) and elastic ones."""
     R, p = with_ground(R, p)
     routed = [
         (tuple(loops[i].bodies for i in group.members), group.bodies, Route(kind.guides))
@@ -89,7 +89,8 @@ def cable_reaches(
     elements: tuple[Element, ...],
     poses,
 ) -> list[Reach]:
-    """Of all cables at `poses`; `kinds` the stacked numbers of the `groups` of loops."""
+    """`Reach` of all cables at `poses`; `kinds` are the stacked parameters of the `groups` of
+    loops."""
     if not any(isinstance(part, (RigidCable, CableSet)) for part in (*loops, *elements)):
         return []
     return reaches(tree, loops, groups, kinds, elements, poses.R, poses.p)
@@ -102,8 +103,8 @@ def _carried(tree: Tree, masses: Masses) -> Float[Array, " k"]:
 
 
 def valid(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> Bool[Array, ""] | bool:
-    """Whether all segments of cables exist, and, where no loops could hold what has no mass, all
-    joints carry some."""
+    """Whether all segments of cables exist and, without loops that could hold massless bodies,
+    whether all joints carry mass."""
     good = [reach.good() for reach in found]
     if not looped:
         good.append(jnp.all(_carried(tree, masses) > 0))
@@ -111,7 +112,7 @@ def valid(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> Bool[
 
 
 def expected(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> str:
-    """What `valid` misses, in words."""
+    """Text about the condition of `valid` that is violated."""
     if not looped:
         joints = np.unique(tree.owner)[np.asarray(_carried(tree, masses)) <= 0]
         if names := ", ".join(tree.names[i] for i in joints):

@@ -63,7 +63,7 @@ def arcs(
 
 
 def wind(loops: Sequence[Loop], elements: Sequence[Element], near: Float[Array, " w"]):
-    """The same loops and elements with arcs nearest to `near` [rad]."""
+    """Copies of the loops and elements with arcs nearest to `near` [rad]."""
     start, parts = 0, []
     for part in (*loops, *elements):
         if isinstance(part, RigidCable):
@@ -85,8 +85,8 @@ def wind(loops: Sequence[Loop], elements: Sequence[Element], near: Float[Array, 
 
 
 def follows_winding(method: Callable) -> Callable:
-    """A method of coordinates `q` (n_q,) of a mechanism, evaluated with its cables wound as `q`
-    states, and with the other coordinates as `q`."""
+    """Decorate a method with coordinates `q` (n_q,) of a mechanism: evaluate it with the cables
+    wound by the arcs in `q`, and pass the remaining coordinates as `q`."""
     place = list(inspect.signature(method).parameters).index("q") - 1
 
     @functools.wraps(method)

@@ -1,4 +1,4 @@
-"""Elastic cables wound on pulleys by involute joints: the law between strain and force."""
+"""Force law of elastic cables that are wound on pulleys by involute joints."""
 
 from typing import NamedTuple
 
@@ -60,7 +60,7 @@ class WoundCables(Element):
         require(ok, "WoundCables: cables", names, "bodies on elastic involute joints of one kind")
 
     def _rows(self, tree: Tree) -> np.ndarray:
-        """Where the two coordinates of each cable stand, shape (n, 2), in v."""
+        """Indices in v of the two coordinates of each cable, shape (n, 2)."""
         start = np.array([tree.velocities(name).start for name in self.cables])
         return start[:, None] + np.arange(2)
 
@@ -73,7 +73,7 @@ class WoundCables(Element):
         return jax.vmap(lambda joint, q, v: joint.cable(q, v))(joints, q, v)
 
     def tension(self, cable: CableState) -> Float[Array, " n"]:
-        """[N]"""
+        """Tension of each cable [N]."""
         stress = self.modulus * cable.strain + self.viscosity * cable.strain_rate
         return jnp.where(cable.strain > 0, self.area * stress, 0.0)
 
@@ -84,7 +84,7 @@ class WoundCables(Element):
         return Effort(joint=spread(places, at.tree.n_v, force.reshape(-1)))
 
     def terms(self, at: Instant) -> CableTerms:
-        """What a controller asks for."""
+        """Strain, stiffness and force columns for controllers."""
         cable, n = self.state(at), len(self.cables)
         places = self._rows(at.tree)
         onto = np.zeros((at.tree.n_v, n, 2))

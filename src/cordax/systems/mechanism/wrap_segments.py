@@ -187,7 +187,7 @@ def _bend(A, B, turn):
 
 
 def by_half_planes(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Segments:
-    """As `outside`, with the meaning that side points had before MuJoCo 4.0."""
+    """Same as `outside`, with the meaning of side points before MuJoCo 4.0."""
 
     def length(ends, radius, side, cylinder, sided):
         path = lambda **kind: wrap(ends[0], ends[1], radius, side_rule="3", **kind).length

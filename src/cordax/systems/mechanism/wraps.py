@@ -1,4 +1,4 @@
-"""Surfaces on the way of a cable: it lies on one only where it bends round it.
+"""Wrapping surfaces: a cable lies on such a surface only where it bends round it.
 
 The length of a path past a surface depends on its end points in the axes of the surface alone.
 Forces follow from virtual work: the gradients of the length by both end points are the directions
@@ -60,7 +60,7 @@ class Wrap(Guide):
 
     @property
     def axes(self) -> Float[Array, "3 3"]:
-        """Of the surface, as columns, in the body."""
+        """Axes of the surface, as columns, in body axes."""
         if self.across is None:
             return exit_frames(self.axis, 1)[:, 0].T
         z = safe_unit(self.axis)
@@ -143,7 +143,8 @@ def _passage(guide: Wrap, R, p, x0, x1) -> Passage:
 
 
 def _curve(surface: Surface, path, along, shares):
-    """Of the arc in the axes of the surface; a point where the cable bends at one or passes by."""
+    """Points of the arc in the axes of the surface; a single point if the cable bends at one point
+    or does not touch."""
     arc = surface.curve(path, along, shares)
     bent = path.touches & (jnp.sum((path.second - path.first) ** 2) > 0)
     return jnp.where(bent, arc, path.first)
@@ -172,7 +173,7 @@ def _parts_jvp(inside, values, rates):
 
 
 def check_neighbours(guides: tuple[Guide, ...]) -> None:
-    """Raise where a surface cannot be where it is on the way of a cable."""
+    """Raise if a surface has an invalid position in the path of a cable."""
     for i, guide in enumerate(guides):
         if not isinstance(guide, Wrap):
             continue
