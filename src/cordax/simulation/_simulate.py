@@ -1,4 +1,4 @@
-"""From an experiment to a trajectory."""
+"""Simulate an experiment and return its trajectory."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -27,8 +27,9 @@ from .trajectory import Trajectory
 
 
 class SimulationError(RuntimeError):
-    """A run that failed; the message has the time and what to try. `simulate(..., throw=False)`
-    returns the trajectory up to there instead."""
+    """Failure of a run. The message contains the time of failure and a suggestion.
+
+    `simulate(..., throw=False)` returns the trajectory up to the failure instead."""
 
 
 def simulate(
@@ -51,41 +52,42 @@ def simulate(
 
     **Arguments:**
 
-    - `system`: the machine, or a list of phases `[(system_a, t_switch), (system_b, t_end)]` with
-      times [s]; a phase after the first may be a function from the state at the switch to the
-      machine (`robot.pick`), or to the machine and its state, which may have other coordinates
-      (a body that is let go); `Trajectory.phases` then has each phase by itself. Where constraints
-      are new, velocities jump so that momentum is conserved. Or an `Experiment`, which has all of
-      these but `throw` and `progress`; beside it only `accuracy` and `adjoint` may be given.
+    - `system`: the machine, a list of phases, or an `Experiment`. Phases `[(system_a, t_switch),
+      (system_b, t_end)]` have end times in [s]. A phase after the first may be a function from the
+      state at the switch to the machine (`robot.pick`), or to the machine and its state, which may
+      have other coordinates (a body that is released); `Trajectory.phases` then contains each phase
+      separately. Where constraints are new, velocities jump so that momentum is conserved. An
+      `Experiment` contains all arguments except `throw` and `progress`; only `accuracy` and
+      `adjoint` may be given together with it.
     - `state0`: the initial state; the machine's `default_state()` if not given.
     - `duration`: simulated time [s], a whole number of steps; not given with phases.
-    - `dt`: step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first step
-      tried, and saves are `save_every * dt` apart.
+    - `dt`: time step [s]; the machine's `default_dt` if not given. With `Diffrax` it is the first
+      step tried, and stored instants are `save_every * dt` apart.
     - `integrator`: an integrator or its name; the machine's default if not given.
     - `accuracy`: error allowed in a step, relative to 1 + |x|, in every coordinate and velocity
-      [SI]; implicit methods leave out velocities of vibrations that are fast for `dt`. Steps are
-      then as long as it allows and `dt`, the largest of them, is the distance of the instants that
-      `save_every` counts and controllers are sampled at; a step without solution is repeated
-      smaller (`cordax.Adaptive`). Steps end where inputs jump if the controller states these
-      instants (`Controller.switching_times`); a pulse of another function that is much shorter than
-      `dt` may be missed. In batches without reverse mode take `adjoint="forward"`.
+      [SI]; implicit methods exclude velocities of vibrations that are fast for `dt`. The step size
+      is then adapted (`cordax.Adaptive`), and a step that does not converge is repeated with a
+      smaller step size. `dt` is the largest step size; it is also the interval that `save_every`
+      counts and at which controllers are sampled. Steps end where inputs jump if the controller
+      provides these instants (`Controller.switching_times`); a pulse of another function that is
+      much shorter than `dt` may be missed. Use `adjoint="forward"` in batches without reverse mode.
     - `formulation`: how constraints are treated; if not given `Minimal()` for machines without
-      them, `Index3()` for integrators that solve them, else `Baumgarte()`.
+      constraints, `Index3()` for integrators that solve them, else `Baumgarte()`.
     - `control`: a `Controller`, a function `(t, state) -> u`, constant inputs of shape (n_u,), or
       None for zero inputs.
     - `save_every`: store every n-th step. Outputs are computed for stored states only.
     - `adjoint`: what reverse-mode differentiation stores: "scan" everything (fastest),
-      "checkpointed" the states every 16 steps, outside of `jit` at every 2048th (little memory, one
+      "checkpointed" the state every 16 steps, outside of `jit` every 2048 steps (little memory, one
       more forward run), "forward" nothing (forward mode only).
     - `throw`: raise `SimulationError` on failure. Use `throw=False` in a batch: each member then
-      carries its own `result`.
+      has its own `result`.
     - `progress`: show a progress bar (outside of `jit`).
 
-    Composes with `jax.jit`, `grad`, `jvp` and `vmap`. Changing numbers, of the machine or of the
-    call, the duration included, does not recompile the time loop, under `grad`, `jvp` and `vmap`
-    neither; nor does, outside of them, a new `save_every` above 1. Within a `jax.jit` of yours a
-    new duration traces your function anew. `jax.linearize`
-    needs such a `jit` around the run.
+    The function composes with `jax.jit`, `grad`, `jvp` and `vmap`. New values of parameters or
+    arguments, including the duration, do not recompile the time loop, neither directly nor under
+    `grad`, `jvp` and `vmap`. Outside of these transformations a new `save_every` above 1 does not
+    recompile either. Inside your own `jax.jit`, a new duration traces your function again.
+    `jax.linearize` requires such a `jit` around the run.
 
     **Example:**
 
@@ -129,7 +131,7 @@ def _refuse(names: list[str]) -> None:
 
 
 def _run(experiment: Experiment, throw: bool, progress: bool) -> Trajectory:
-    """All phases of an experiment, each with its plan."""
+    """Run all phases of an experiment, each with its own plan."""
     state, time, memory = experiment.start, experiment.t0, None
     status, parts, plan = no_failure(state), [], None
     phases = zip(experiment.phases, experiment.stored_counts, strict=True)
@@ -140,7 +142,7 @@ def _run(experiment: Experiment, throw: bool, progress: bool) -> Trajectory:
             plan = Plan.of(experiment, state, machine=machine, memory=memory)
             if number > 0:
                 entered = plan.dynamics.formulation.enter(machine, as_float_array(time), state)
-                go = plan.checked(status, time)[0] == GOOD  # a run that has failed does not move
+                go = plan.checked(status, time)[0] == GOOD  # a failed run stays where it is
                 state = jax.tree.map(
                     lambda new, old, go=go: jnp.where(go, new, old), entered, state
                 )
@@ -158,9 +160,10 @@ def _run(experiment: Experiment, throw: bool, progress: bool) -> Trajectory:
 def simulate_steps(
     experiment: Experiment, steps: int, *, state: State | None = None, t0=None, dt=None
 ) -> Trajectory:
-    """A number of steps of an experiment without switches, for derivatives by its times: `state` at
-    `t0` [s], and the time step `dt` [s], may all be traced; the experiment's if not given. Its
-    controller starts with its initial memory."""
+    """Simulate a number of steps of an experiment without switches, for derivatives by its times.
+
+    `state` at `t0` [s], `t0` and the time step `dt` [s] may all be traced; those of the experiment
+    if not given. The controller starts with its initial memory."""
     require(not experiment.switches, "switches", experiment.switches, "none")
     require_whole("steps", steps, 1)
     every = experiment.save_every

@@ -1,4 +1,4 @@
-"""The time loop, with a choice of what reverse-mode differentiation stores."""
+"""Time loops that differ in what reverse-mode differentiation stores."""
 
 import math
 
@@ -11,7 +11,7 @@ ADJOINTS = ("scan", "checkpointed", "forward")
 
 
 def loop(body, carry, n: int, adjoint: str):
-    """`lax.scan(body, carry, arange(n))` under one of `ADJOINTS`."""
+    """Run `lax.scan(body, carry, arange(n))` with one of `ADJOINTS`."""
     if adjoint == "scan":
         return lax.scan(body, carry, jnp.arange(n))
     if adjoint == "forward":
@@ -19,21 +19,25 @@ def loop(body, carry, n: int, adjoint: str):
     return _checkpointed(body, carry, n)
 
 
-#: bytes of stored rows up to which `flat` keeps them all, under each of `ADJOINTS`: beside all
-#: that "scan" stores they must fit into the cache, with checkpoints only into memory
+#: largest size of the stored rows [bytes] for which `flat` stores every step, for each of
+#: `ADJOINTS`: with "scan" they must fit into the CPU cache beside everything else it stores, with
+#: checkpoints only into memory
 _FLAT_BYTES = {"scan": 4_000_000, "checkpointed": 64_000_000, "forward": 0}
 
 
 def fits_flat(keep, carry, steps: int, adjoint: str) -> bool:
-    """Whether what is to `keep` after every one of so many steps is little."""
+    """Whether storing the result of `keep` after each of `steps` steps needs little memory."""
     shapes = jax.tree.leaves(jax.eval_shape(keep, carry))
     return steps * sum(x.size * x.dtype.itemsize for x in shapes) <= _FLAT_BYTES[adjoint]
 
 
 def flat(step, keep, carry, n: int, every: int, count=None, adjoint: str = "scan"):
-    """`n` times `every` steps, or the first `count` times, and what is to `keep` of the carry after
-    each `every` of them, in one loop that keeps it after every step: one more loop around it takes
-    five times as long to compile in reverse mode."""
+    """Run `n` blocks of `every` steps in one loop and return `keep(carry)` at the end of each
+    block.
+
+    With `count`, only the first `count` blocks run. The loop stores `keep(carry)` after every step
+    and selects rows afterwards: a nested loop takes five times as long to compile in reverse mode.
+    """
 
     def one(carry, i):
         carry, _ = step(carry, i)
@@ -48,18 +52,22 @@ def flat(step, keep, carry, n: int, every: int, count=None, adjoint: str = "scan
 
 
 def counted(body, carry, n: int, count, shapes=None):
-    """`lax.scan(body, carry, arange(count))` for a `count` that is data, at most `n`: results of
-    `n` rows, zero from the `count`-th on. Without reverse mode. `shapes` of a row, if they are
-    known, save tracing `body` a second time."""
+    """Run `lax.scan(body, carry, arange(count))` where `count`, at most `n`, is data.
+
+    Results have `n` rows, which are zero from row `count` on. Reverse mode is not supported.
+    `shapes` of a row, if they are known, avoid tracing `body` a second time."""
     return _forward(body, carry, n, count, shapes)
 
 
 def each(function, *arrays, count=None, reverse=False):
-    """`function` applied to every row of `arrays`, like `vmap`; with `count` to the first ones
-    only, zero in the others, in forward mode or, with `reverse`, in reverse mode.
+    """Apply `function` to every row of `arrays`, like `vmap`.
 
-    On CPU row after row, in a loop compiled into one function: half the time of `vmap` for the few
-    hundred operations that outputs take, because all intermediate numbers stay in the cache.
+    With `count`, only the first `count` rows are computed and the others are zero. This supports
+    forward mode or, with `reverse`, reverse mode.
+
+    On CPU the rows run one after another in a loop that is compiled into one function. For the few
+    hundred operations of typical outputs this takes half the time of `vmap`, because all
+    intermediate values stay in the cache.
     """
     if reverse:
         return counted_reverse(lambda _, row: ((), function(*row)), (), arrays, count)[1]
@@ -72,15 +80,17 @@ def each(function, *arrays, count=None, reverse=False):
     return lax.map(lambda row: function(*row), arrays)
 
 
-#: iterations between checkpoints, at most
+#: largest number of iterations between checkpoints
 _BLOCK = 16
 
 
 def _checkpointed(body, carry, n):
-    """Blocks of iterations: reverse mode keeps one carry per block and repeats the block. About
-    sqrt(n) of them would need least memory; what a block stores should stay in the cache (neck:
-    4.2 times the run with 16, 4.6 with 48, 6.0 with 128; `benchmarks/neck.py gradient_long`), and
-    carries are small."""
+    """Run blocks of iterations; reverse mode stores one carry per block and repeats the block.
+
+    About sqrt(n) blocks would need the least memory. Blocks are smaller, because the data that a
+    block stores should stay in the cache and carries are small. Time of a gradient of the neck,
+    relative to a run: 4.2 with blocks of 16, 4.6 with 48, 6.0 with 128 (`benchmarks/neck.py
+    gradient_long`)."""
     size = min(max(1, math.isqrt(n)), _BLOCK)
     blocks, rest = divmod(n, size)
     inner = jax.checkpoint(lambda c, i: lax.scan(body, c, i))
@@ -93,7 +103,7 @@ def _checkpointed(body, carry, n):
 
 
 def _forward(body, carry, n, count=None, shapes=None):
-    """A while loop: nothing is stored for reverse mode, which JAX then refuses."""
+    """Run a while loop that stores nothing for reverse mode; JAX then rejects reverse mode."""
     shapes = jax.eval_shape(body, carry, jnp.asarray(0))[1] if shapes is None else shapes
     ys = jax.tree.map(lambda s: jnp.zeros((n, *s.shape), s.dtype), shapes)
 
@@ -109,17 +119,20 @@ def _forward(body, carry, n, count=None, shapes=None):
 
 
 def counted_reverse(body, carry, xs, count):
-    """`lax.scan(body, carry, xs)` for the first `count` rows, which is data; results are zero from
-    there on. Reverse mode keeps the carry before each row and computes the row again; forward mode
-    is refused by JAX."""
+    """Run `lax.scan(body, carry, xs)` for the first `count` rows, where `count` is data.
+
+    Results are zero from row `count` on. Reverse mode stores the carry before each row and computes
+    the row again; JAX rejects forward mode."""
     first = jax.tree.map(lambda x: x[0], xs)
     given = eqx.filter_closure_convert(body, carry, first), carry, xs
     return fixed_integers(_repeated(*fixed_integers((given, count))))
 
 
 def fixed_integers(tree):
-    """The same. JAX counts whole numbers that a differentiated function returns as differentiated
-    too; `_repeated` does not accept that, and the next program would be another one."""
+    """Return the same tree with its integers marked as not differentiated.
+
+    JAX treats integers that a differentiated function returns as differentiated. `_repeated` does
+    not accept these, and the next program would be a different one."""
     whole = lambda x: eqx.is_array(x) and not eqx.is_inexact_array(x)
     same = lambda x: lax.bitwise_or(x, jnp.zeros_like(x)) if whole(x) else x
     return jax.tree.map(same, tree)

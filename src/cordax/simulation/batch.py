@@ -1,4 +1,4 @@
-"""Many variants of a machine at once."""
+"""Simulate many variants of a machine in one batch."""
 
 import dataclasses
 import functools
@@ -41,21 +41,23 @@ def simulate_batch(
 
     **Arguments:**
 
-    - `build`: from one row of parameters to a machine, or to `(machine, state0)`, or to `(machine,
-      state0, control)`, or to an `Experiment`, whose settings other options replace.
-    - `parameters`: a pytree of arrays with a common leading axis, the batch.
-    - `chunk`: members advanced together in one compiled loop; small enough for the cache, large
-      enough for vector units.
-    - `workers`: chunks advanced at the same time, one thread each; default: the number of cores.
-      One where the compiled machine calls LAPACK, whose calls would wait for each other.
-    - `keep`: what to return of each member instead of its whole trajectory, computed within the
-      compiled loop: a function from a `Trajectory`, which knows its machine, to any arrays.
-    - other options as in `simulate`; `throw` is off: every member carries its own `result` and
-      `failure_time`, and a failed one leaves the others alone.
+    - `build`: function from one row of parameters to a machine, to `(machine, state0)`, to
+      `(machine, state0, control)`, or to an `Experiment`, whose settings are replaced by other
+      options.
+    - `parameters`: a pytree of arrays with a common leading axis, the batch axis.
+    - `chunk`: number of batch members that one compiled loop advances; small enough for the cache,
+      large enough for vector units.
+    - `workers`: number of chunks that run at the same time, one thread each; default: the number of
+      cores. One chunk at a time runs if the compiled machine calls LAPACK, whose calls would wait
+      for each other.
+    - `keep`: function from the `Trajectory` of a member, which contains its machine, to any arrays,
+      computed within the compiled loop. They are returned instead of the whole trajectory.
+    - other options as in `simulate`; `throw` is off: every member has its own `result` and
+      `failure_time`, and a failed member does not affect the others.
 
-    Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None: the members
-    differ), or what `keep` returns, with that axis. Where JAX has several devices, chunks are
-    spread over them.
+    Returns a `Trajectory` whose arrays have a leading batch axis (its `system` is None because
+    members differ), or the result of `keep` with that axis. If JAX has several devices, chunks are
+    distributed over them.
 
     **Example:**
 
@@ -104,14 +106,14 @@ def simulate_batch(
     if found is None:
         found = _whole(build, keep, pieces[0], options, mesh, known=True)
     run, alone = found
-    first = run(pieces[0])  # compiles once, before threads ask for the same function
+    first = run(pieces[0])  # compiles once, before several threads request the same function
     if is_traced(first):
-        # `build` refers to numbers of a transformation
+        # `build` refers to traced values
         run, alone = _whole(build, keep, pieces[0], options, mesh, known=False)
         first = run(pieces[0])
     parts = [first]
     if len(pieces) > 1:
-        # LAPACK calls of two executions at once block each other in XLA's thread pool
+        # LAPACK calls of two simultaneous executions block each other in XLA's thread pool
         with ThreadPoolExecutor(1 if alone() else workers or os.cpu_count()) as pool:
             parts += list(pool.map(run, pieces[1:]))
     return jax.tree.map(lambda *xs: _together(xs, size), *parts)
@@ -126,16 +128,17 @@ def _frozen(options: dict) -> tuple:
 
 
 def _together(xs, size: int):
-    """Chunks end to end, on one device; by NumPy where numbers are known: JAX would compile for
-    every shape."""
+    """Concatenate chunks on one device.
+
+    Concrete values are concatenated by NumPy, since JAX would compile for every shape."""
     if is_traced(xs):
         return jnp.concatenate(xs)[:size]
     return jax.device_put(np.concatenate([np.asarray(x) for x in xs])[:size])
 
 
 def _whole(build, keep, piece, options, mesh, *, known: bool):
-    """A function that runs a chunk in one loop, compiled for the duration, and one that tells
-    whether only one at a time may run. `known`: nothing is differentiated."""
+    """Return a function that runs a chunk in one loop, compiled for the duration, and a function
+    that returns whether chunks must run one at a time. `known`: nothing is differentiated."""
     given, how = (build, keep), (_frozen(options), mesh, known)
     run = lambda piece: jax.block_until_ready(_simulate_rows(*given, piece, *how))
     lapack = lambda: _calls_lapack(_simulate_rows, *given, piece, *how)
@@ -143,8 +146,8 @@ def _whole(build, keep, piece, options, mesh, *, known: bool):
 
 
 def _counted(build, piece, options, chunk: int, mesh):
-    """The same for any duration, in pieces of a fixed size, as `simulate` does; None where members
-    have phases or a method with a time loop of its own."""
+    """Return the same two functions for any duration: they run in chunks of a fixed size, as
+    `simulate` does. Returns None if members have phases or an integrator with its own time loop."""
     settings = {name: x for name, x in options.items() if name not in ("duration", "adjoint")}
     static, arrays = split(_frozen(settings))
     times = _member_times(build, static, arrays, piece)
@@ -181,8 +184,7 @@ _BATCHED = re.compile(r"@lapack_[^\n]*?: \(tensor<\d+x\d+x\d+x")
 
 
 def _calls_lapack(function, *arguments) -> bool:
-    """Whether the compiled function calls LAPACK for batches; looked up once per function and
-    shapes."""
+    """Whether the compiled function calls LAPACK for batches; cached by function and shapes."""
     leaves, structure = jax.tree.flatten(arguments)
     numeric = lambda x: hasattr(x, "dtype")
     key = (
@@ -198,21 +200,21 @@ def _calls_lapack(function, *arguments) -> bool:
 
 
 def _rows(parameters, start: int, count: int):
-    """`count` rows from `start`; the last row is repeated where they run out, so that all chunks
-    have one shape."""
+    """Select `count` rows from `start`; at the end the last row is repeated, so that all chunks
+    have the same shape."""
     last = jax.tree.leaves(parameters)[0].shape[0] - 1
     index = np.minimum(np.arange(start, start + count), last)
     return jax.tree.map(lambda x: x[index], parameters)
 
 
 def _known_rows(x):
-    """As a NumPy array, if it can be one: an operation of JAX outside of a compiled function takes
-    as long as many steps."""
+    """Convert to a NumPy array if possible: a JAX operation outside of a compiled function takes as
+    long as many steps."""
     return x if jnp.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
 
 
 def _experiment(built, options: dict) -> Experiment:
-    """One member, from what `build` returns."""
+    """Experiment of one batch member from the result of `build`."""
     if isinstance(built, Experiment):
         return Experiment.of(built, **options)
     system, state0, *control = built if isinstance(built, tuple) else (built, None)
@@ -223,8 +225,9 @@ def _experiment(built, options: dict) -> Experiment:
 
 
 def _in_chunks(experiment: Experiment) -> bool:
-    """Whether the number of steps can be data: one phase, by a method without its own time loop."""
-    if experiment.switches:  # which of them come before the end is not known here
+    """Whether the number of steps can be data: one phase, by an integrator without its own time
+    loop."""
+    if experiment.switches:  # which of them come before the end is unknown here
         return False
     return not Plan.of(experiment).integrator.traits.owns_time_loop
 
@@ -251,7 +254,7 @@ def _member_times(build, static: Static, arrays, piece):
 
 
 def _begun(experiment: Experiment) -> tuple[Plan, State, jax.Array]:
-    """Plan, initial state and initial time of a member that is not differentiated."""
+    """Plan, initial state and initial time of a batch member that is not differentiated."""
     lanes = jax.default_backend() == "cpu" and features.is_on("batch kernel")
     if jax.default_backend() == "cpu":
         features.warn_if_off("batch kernel")
@@ -281,8 +284,10 @@ def _advance_rows(build, static: Static, capacity: int, mesh, arrays, rows, carr
 
 
 def _spread(one, mesh: Mesh | None, shared: tuple, rows: tuple):
-    """A function of what all members share and of one member's rows, for all of them; every device
-    has its own members: nothing that the compiler could spread otherwise."""
+    """Apply a function of `shared` arguments and of one member's `rows` to all members.
+
+    Every device computes its own members, so that the compiler has nothing to distribute
+    differently."""
     members = jax.vmap(one, in_axes=(None,) * len(shared) + (0,) * len(rows))
     if mesh is None:
         return members(*shared, *rows)
@@ -313,8 +318,10 @@ def _without_system(trajectory: Trajectory) -> Trajectory:
 
 
 def _simulate_known(experiment: Experiment) -> Trajectory:
-    """One phase that is not differentiated: a loop that ends when its slowest member does, whose
-    steps are one loop over the members where they can."""
+    """Simulate one phase that is not differentiated.
+
+    The loop of a batch ends with its slowest member, and each step is one loop over the members if
+    possible."""
     plan, state, t0 = _begun(experiment)
     n_saves = experiment.stored_counts[0]
     return plan.advance(plan.begin(state, t0), t0, n_saves)[0]

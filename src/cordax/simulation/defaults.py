@@ -1,5 +1,5 @@
-"""Defaults that follow from the machine: integrator, formulation, initial state, controller period,
-and warnings about the time step."""
+"""Defaults that depend on the machine: integrator, formulation, initial state and controller
+period; warnings about the time step."""
 
 import functools
 import math
@@ -16,9 +16,9 @@ from ..integrators import BY_NAME as INTEGRATORS
 from ..integrators import Integrator
 from ..mechanics import Controller, State, System
 
-#: omega dt above which no step of any method resolves a vibration
+#: omega dt above which no method resolves a vibration
 UNRESOLVED = 2.0
-#: machines whose default state is cached
+#: number of machines whose default state is cached
 _CACHED = 8
 
 
@@ -44,8 +44,9 @@ def default_state(machine: System) -> State:
 
 
 def as_integrator(x: Any) -> Integrator:
-    """An integrator from itself or its name. A name gives the same object at every call, so that
-    plans are found in their cache."""
+    """Integrator from an integrator or its name.
+
+    A name gives the same object at every call, so that cached plans can be reused."""
     if isinstance(x, str):
         require_known("integrator", x, INTEGRATORS)
         return _integrator(x, double_precision())
@@ -56,13 +57,13 @@ def as_integrator(x: Any) -> Integrator:
 
 @functools.cache
 def _integrator(name: str, x64: bool) -> Integrator:
-    # outside of any trace: the parameters of a cached object must not belong to one
+    # outside of any trace: parameters of a cached object must not be traced
     with jax.ensure_compile_time_eval():
         return INTEGRATORS[name]()
 
 
 def formulation_for(machine: System, integrator: Integrator) -> Formulation:
-    """The default formulation of a machine with this integrator."""
+    """Default formulation of a machine with this integrator."""
     needed = integrator.traits.solves_constraints == "needed"
     if machine.n_constraints == 0:
         name, numbers = "minimal", {}
@@ -78,7 +79,7 @@ def formulation_for(machine: System, integrator: Integrator) -> Formulation:
 
 @functools.cache
 def _formulation(name: str, numbers: tuple, x64: bool) -> Formulation:
-    # outside of any trace: the parameters of a cached object must not belong to one
+    # outside of any trace: parameters of a cached object must not be traced
     with jax.ensure_compile_time_eval():
         return FORMULATIONS[name](**dict(numbers))
 

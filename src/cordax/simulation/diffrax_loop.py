@@ -1,4 +1,4 @@
-"""Runs by a method that integrates the whole of one by itself (`Diffrax`)."""
+"""Runs by an integrator that has its own time loop (`Diffrax`)."""
 
 from typing import Any
 
@@ -15,8 +15,9 @@ from .time_loop import ContinuousInput
 
 
 def integrate_whole(plan: Plan, state, status, t0, n_saves: int):
-    """One phase by a method that has a time loop of its own. Returns the trajectory, and the last
-    state, memory and status."""
+    """Run one phase by an integrator with its own time loop.
+
+    Returns the trajectory, and the last state, memory and status."""
     unprepared, plan = plan.dynamics.system, plan.prepared()
     dt = jnp.asarray(plan.dt)
     require(
@@ -49,7 +50,7 @@ def integrate_whole(plan: Plan, state, status, t0, n_saves: int):
     trajectory, last, (code, failure) = stored_trajectory(
         plan, unprepared, t, states, inputs, None, (), {}, (code, failure)
     )
-    # Where the method gave up, states are missing; its reason says more than that they are.
+    # If the method stopped early, states are missing; its result code is more specific.
     known = (ended == Result.SUCCESSFUL) | earlier | (code == Result.RUNAWAY_STATE)
     merged = jnp.where(known, trajectory.result, ended)
     trajectory = eqx.tree_at(lambda x: x.result, trajectory, merged)

@@ -1,29 +1,33 @@
-"""Whether a run runs away."""
+"""Detection of diverging runs."""
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-#: speeds [m/s, rad/s], against 1 and the largest at the start, that no machine has
+#: speed [m/s, rad/s], relative to 1 and the largest initial speed, that no machine reaches
 _BEYOND = 1e10
-#: speeds that are suspicious if they came about in leaps; steps of a window, the factor by which
-#: the largest speed ever leaps within one, and how many leaps in a row are too many
+#: relative speed that is suspicious if it was reached in leaps; number of steps in a window, factor
+#: by which the largest speed so far grows in a window with a leap, and number of consecutive leaps
+#: that is too large
 _FAST, _WINDOW, _LEAP, _LEAPS = 1e3, 8, 1.4, 25
-#: speeds that are so earlier, where all windows but one leapt: from some window on, and still
-#: earlier if the last one leapt by a factor that no power of time reaches there
+#: relative speed that is suspicious earlier, if all windows but one had a leap: from the window
+#: `_EARLY` on, and from the window `_EARLIER` on if the last one grew by the factor `_GREAT`, which
+#: no power of time reaches there
 _FASTER, _EARLY, _EARLIER, _GREAT = 1e4, 16, 5, 3.0
 
 
 class Watch(NamedTuple):
-    """Whether a run grows like one whose step is too large: by some factor in every few steps, for
-    ever. A motion that its steps resolve does so at its beginning at most: one that grows like t^p
-    leaps about 3 p times. Speed: the sum of all |v|."""
+    """Detector of runs that diverge because the time step is too large: their speed grows by some
+    factor every few steps, without end.
+
+    A motion that the time step resolves grows like this only at its beginning: one that grows like
+    t^p leaps about 3 p times. Speed is the sum of all |v|."""
 
     scale: jax.Array
     largest: jax.Array
     window: jax.Array
-    #: four for a leap, one less for a window without
+    #: plus four for a window with a leap, minus one for a window without
     leaps: jax.Array
 
     @staticmethod
@@ -32,7 +36,8 @@ class Watch(NamedTuple):
         return Watch(jnp.maximum(speed, 1.0), speed, jnp.zeros_like(speed), jnp.int32(0))
 
     def look(self, i, speed) -> tuple["Watch", jax.Array]:
-        """At the end of step `i`: the watch, and whether all is well."""
+        """Update at the end of step `i`; return the detector and whether the run has not
+        diverged."""
         window = jnp.maximum(self.window, speed)
         full = i % _WINDOW == _WINDOW - 1
         leap = jnp.where(window > _LEAP * self.largest, 4, -1)

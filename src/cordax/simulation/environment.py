@@ -1,6 +1,6 @@
-"""A machine as an environment: `reset` and `step` with actions that are inputs, as functions.
+"""A machine as an environment: pure functions `reset` and `step`, with inputs as actions.
 
-For learning and for loops of one's own, one machine or a batch of them; everything composes with
+For learning and for user-written loops, with one machine or a batch; everything composes with
 `jax.jit`, `jax.vmap` and `jax.grad`. `cordax.simulation.gymnasium` wraps it for Gymnasium."""
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ from .trajectory import Trajectory
 
 
 class Moment(NamedTuple):
-    """Where an environment is: the run so far, without its past, and how many steps of control it
-    has taken."""
+    """State of an environment: the carry of the run, without its history, and the number of control
+    steps taken."""
 
     carry: Carry
     count: Int[Array, ""]
@@ -34,9 +34,9 @@ class Moment(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Of one step: what is seen, (n_o,); what it earned; whether the task is over for good
-    (`terminated`, with `failed` where the simulation could not go on) or only its time
-    (`truncated`)."""
+    """Result of one control step: observation, (n_o,); reward; whether the task has ended
+    (`terminated`, with `failed` if the simulation failed) or only its time is over (`truncated`).
+    """
 
     observation: Float[Array, " n_o"]
     reward: Float[Array, ""]
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 
 class _Held(Controller):
-    """Constant inputs over a step of control.
+    """Constant inputs during a control step.
 
     They are sampled with its period [s], so that methods with memory know when they jump."""
 
@@ -58,12 +58,12 @@ class _Held(Controller):
 
 
 def everything(run: Trajectory):
-    """Coordinates and velocities, the default observation."""
+    """Coordinates and velocities at the end of a control step, the default observation."""
     return jnp.concatenate([run.q[-1], run.v[-1]])
 
 
 def nothing(run: Trajectory):
-    """The default reward."""
+    """Zero, the default reward."""
     return jnp.zeros((), run.q.dtype)
 
 
@@ -76,14 +76,15 @@ class Environment(eqx.Module):
 
     **Arguments:**
 
-    - `experiment`: machine, start, step and method; its `duration` [s] is that of an episode, none
-      for episodes without end. Its control is not used.
-    - `every`: steps of the simulation in one step of control.
-    - `observe`, `reward`, `done`: functions from the `Trajectory` of a step of control, which has
-      its start and its end, `run["tension"][-1]`, to an array (n_o,), a number and a boolean: q and
-      v at the end, zero and never by default. What is seen of a start has that instant alone.
-    - `spread`: starts around the experiment's, a function `(key, machine, state) -> state`; all the
-      same by default.
+    - `experiment`: machine, initial state, time step and method; its `duration` [s] is that of an
+      episode, none for episodes without end. Its control is not used.
+    - `every`: number of simulation steps in one control step.
+    - `observe`, `reward`, `done`: functions from the `Trajectory` of a control step, which contains
+      its first and last instant, `run["tension"][-1]`, to an array (n_o,), a number and a boolean;
+      by default q and v at the end, zero and never. After a reset the trajectory contains the
+      initial instant only.
+    - `spread`: function `(key, machine, state) -> state` that draws initial states around that of
+      the experiment; by default all are the same.
     """
 
     experiment: Experiment
@@ -101,12 +102,12 @@ class Environment(eqx.Module):
 
     @property
     def period(self) -> float:
-        """Between two choices of inputs [s]."""
+        """Time between two choices of inputs [s]."""
         return self.every * self.experiment.time_step
 
     @property
     def length(self) -> int | None:
-        """Steps of control in an episode, if it ends."""
+        """Number of control steps in an episode, if it ends."""
         duration = self.experiment.duration
         return None if duration is None else round(duration / self.period)
 
@@ -127,7 +128,7 @@ class Environment(eqx.Module):
         return as_float_array(self.experiment.t0)
 
     def reset(self, key) -> tuple[Moment, Float[Array, " n_o"]]:
-        """The start of an episode and what is seen of it; `key`: of `jax.random`."""
+        """Start an episode; returns its moment and observation. `key`: a key of `jax.random`."""
         machine, state = self.experiment.system, self.experiment.start
         if self.spread is not None:
             state = self.spread(key, machine, state)
@@ -137,8 +138,8 @@ class Environment(eqx.Module):
         return Moment(carry, jnp.zeros((), jnp.int32)), jnp.asarray(self.observe(seen))
 
     def step(self, moment: Moment, action) -> tuple[Moment, Outcome]:
-        """One step of control with inputs `action` (n_u,). A simulation that fails stays where it
-        was, and is over."""
+        """Take one control step with inputs `action` (n_u,). If the simulation fails, the state is
+        unchanged and the episode ends."""
         u = as_float_array(action).astype(moment.state.q.dtype)
         require_shape("action", u, (self.experiment.system.n_u,))
         plan = self._plan(moment.state, u)
@@ -152,8 +153,8 @@ class Environment(eqx.Module):
         return Moment(carry, count), outcome
 
     def step_after(self, moment: Moment, action, over, key) -> tuple[Moment, Outcome]:
-        """`step`, or `reset` where the step before has ended the episode (`over`), which earns
-        nothing: for batches whose members end at different times."""
+        """`step`, or `reset` with zero reward if the previous step ended the episode (`over`); for
+        batches whose members end at different times."""
         after, outcome = self.step(moment, action)
         again, seen = self.reset(key)
         no = jnp.asarray(False)

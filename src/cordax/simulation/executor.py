@@ -17,21 +17,26 @@ from .plan import Plan
 from .postprocess import pieces_together
 from .time_loop import UNSOLVED, failed_controller
 
-#: stored instants of a compiled piece: the number of pieces, and of instants in the last, is data
+#: stored instants of a compiled chunk; the number of chunks, and of instants in the last one, is
+#: data
 CAPACITY = 2048
-#: the same under a transformation: steps that reverse mode keeps the state of, and steps of all
-#: members of a batch
+#: limits under a transformation: number of steps whose state reverse mode stores in a chunk, and
+#: number of steps in a chunk summed over all batch members
 REVERSE_STEPS, BATCH_STEPS = 2048, 32768
-#: plans cached in the form that is compiled
+#: number of cached plans that are split into static part and arrays
 _CACHED = 8
 
 
 def run_phase(plan: Plan, state, memory, status, t0, n_saves, *, progress=False, joined=False):
-    """One phase of `n_saves` blocks of steps from `t0` [s]; returns its trajectory and the last
-    state, memory and status. `memory` is the controller's, None for its initial one. Outside of
-    `jax.jit` it runs in chunks of a fixed size, so that a new duration does not recompile; a
-    progress bar moves from chunk to chunk, since the compiled loop never calls back. `joined`: it
-    follows another phase, and constraints may be new."""
+    """Run one phase of `n_saves` blocks of steps from `t0` [s].
+
+    Returns its trajectory and the last state, controller memory and status. `memory` is that of the
+    controller; None stands for its initial memory. `joined`: the phase follows another one, so its
+    constraints may be new.
+
+    Outside of `jax.jit` the phase runs in chunks of a fixed size, so that a new duration does not
+    recompile. A progress bar advances from chunk to chunk, since the compiled loop never calls
+    back."""
     given, time = (state, memory, status), np.asarray(t0, state.q.dtype)
     if plan.integrator.traits.owns_time_loop:
         return _in_one_loop(plan, given, time, n_saves, joined)
@@ -53,12 +58,12 @@ def run_phase(plan: Plan, state, memory, status, t0, n_saves, *, progress=False,
 
 
 def run_in_one_loop(plan: Plan, state, memory, status, t0, n_saves: int):
-    """The trajectory of a phase in which everything may be traced, its times too."""
+    """Run a phase in which everything, its times too, may be traced; return its trajectory."""
     return _in_one_loop(plan.reversible(), (state, memory, status), t0, n_saves, joined=False)[0]
 
 
 def _in_one_loop(plan: Plan, given, time, n_saves, joined):
-    """Compiled for this number of blocks."""
+    """Run a phase in one loop that is compiled for this number of blocks."""
     system, time = plan.dynamics.system, jnp.asarray(time)
     if not is_traced((system, given[0])):
         looked = look_compiled(
@@ -71,8 +76,8 @@ def _in_one_loop(plan: Plan, given, time, n_saves, joined):
 
 
 def _in_chunks(plan: Plan, static, arrays, given, time, n_saves, capacity, progress, joined):
-    """None where a function of the machine or of the controller turns out to refer to a traced
-    number."""
+    """Run a phase in chunks; return None if a function of the machine or of the controller refers
+    to a traced number."""
     traced = static.traced
     carry, looked = _compiled_start(static, arrays, *given, time)
     if not traced and is_traced(carry):
@@ -102,7 +107,7 @@ def _in_chunks(plan: Plan, static, arrays, given, time, n_saves, capacity, progr
         bar.close()
     trajectory = pieces_together(parts, counts, system, carry if traced else ())
     if not traced and plan.controller_explains and int(carry.status[0]) in UNSOLVED:
-        # compiled only where it is needed
+        # compiled only if it is needed
         code = _compiled_explanation(static, arrays, carry.state, carry.status)
         if code != GOOD:
             trajectory = dataclasses.replace(trajectory, result=code)
@@ -111,25 +116,29 @@ def _in_chunks(plan: Plan, static, arrays, given, time, n_saves, capacity, progr
 
 
 def _capacity(plan: Plan, seen: Transformed) -> int:
-    """Stored instants of a piece: few members of a batch may have many."""
+    """Number of stored instants in a chunk under a transformation; more if the batch is small."""
     every = int(plan.save_every)
     rows = batch_capacity(seen.members, every)
     return min(rows, max(1, REVERSE_STEPS // every)) if seen.reverse else rows
 
 
 def batch_capacity(members: int, save_every: int) -> int:
-    """Stored instants of a piece of so many members: few where much is computed for each, since
-    all of them are set to zero first."""
+    """Number of stored instants in a chunk of a batch.
+
+    It is small where much is computed for each instant, since all rows are first set to zero."""
     return min(CAPACITY, max(BATCH_STEPS // (members * save_every), 8))
 
 
 class Static:
-    """What of a run, or of another tree, is no array, and where its arrays go: `which[i]` is the
-    number of the array that is leaf i, -1 for those in `others`. Arrays that occur more than once
-    (a controller holds the machine) are one: what is computed from both is then computed once.
+    """Static part of a run or of another tree, and the positions of its arrays.
 
-    `traced`: whether a transformation may hide numbers; `reverse`: whether reverse mode is one;
-    `known`: not `traced`, and found so. Hashed once: `jax.jit` asks at every call."""
+    `which[i]` is the index of the array that is leaf i, or -1 if leaf i is in `others`. An array
+    that occurs more than once (a controller holds the machine) is stored once, so that what is
+    computed from it is computed once.
+
+    `traced`: whether a transformation may hide values; `reverse`: whether reverse mode is one of
+    them; `known`: not `traced`. The hash is computed once, since `jax.jit` uses it at every call.
+    """
 
     def __init__(self, structure, which, others, *, traced=True, reverse=False):
         self.key = structure, which, others, traced, reverse
@@ -143,11 +152,11 @@ class Static:
         return self is other or (isinstance(other, Static) and self.key == other.key)
 
     def identity_parts(self) -> tuple:
-        """What a program depends on, see `cordax._jax.reachable`."""
+        """Everything that a compiled program depends on, see `cordax._jax.reachable`."""
         return self.key
 
     def put(self, arrays):
-        """The tree with its arrays."""
+        """Rebuild the tree from its arrays."""
         structure, which, others, *_ = self.key
         leaves = [x if k < 0 else arrays[k] for k, x in zip(which, others, strict=True)]
         return jax.tree.unflatten(structure, leaves)
@@ -158,7 +167,7 @@ class Static:
 
 
 def split(tree, *, traced: bool = True) -> tuple[Static, list]:
-    """A run, or another tree, as what `jax.jit` takes for static, and its arrays."""
+    """Split a run or another tree into a static part for `jax.jit` and its arrays."""
     leaves, structure = jax.tree.flatten(tree)
     arrays, number, which, others = [], {}, [], []
     for x in leaves:
@@ -178,8 +187,8 @@ _splits: dict[int, tuple[Plan, Static, list]] = {}
 
 
 def _split_cached(plan: Plan) -> tuple[Static, list]:
-    """`split` with `save_every` as data, cached for concrete plans: `Plan.of` returns the same
-    object for the same experiment."""
+    """`split` with `save_every` as data; the result is cached for concrete plans, because `Plan.of`
+    returns the same object for the same experiment."""
     cached = _splits.get(id(plan))
     if cached is None or cached[0] is not plan:
         static, arrays = split(plan.with_stride_as_data())
@@ -192,7 +201,7 @@ def _split_cached(plan: Plan) -> tuple[Static, list]:
     return cached[1:]
 
 
-# `jax.jit` on the bare arrays of a plan: calling `eqx.filter_jit` takes as long as many runs.
+# `jax.jit` on the bare arrays of a plan: one call of `eqx.filter_jit` takes as long as many runs.
 @functools.partial(cached_jit, static=(0,))
 def _compiled_start(static: Static, arrays, state, memory, status, t0):
     plan = static.plan(arrays)
@@ -213,7 +222,7 @@ def _compiled_blocks(static: Static, capacity: int, arrays, carry, first, t0, co
 
     plan = static.plan(arrays)
     if static.reverse and plan.adjoint == "checkpointed":
-        chunk = eqx.filter_checkpoint(chunk)  # keeps the carry at its start and no more
+        chunk = eqx.filter_checkpoint(chunk)  # stores the initial carry only
     return chunk(plan, carry, first, t0, count)
 
 
@@ -224,8 +233,9 @@ def _compiled_explanation(static: Static, arrays, last, status):
 
 @functools.partial(cached_jit, static=(0, 1))
 def _compiled_loop(static: Static, n_saves: int, arrays, state, memory, status, t0):
-    """One phase from `state`; `status`: code and failure time of earlier phases. Returns the
-    trajectory with its start, and the last state, memory and status."""
+    """Run one phase from `state`; `status`: code and failure time of earlier phases.
+
+    Returns the trajectory, including its first instant, and the last state, memory and status."""
     plan = static.plan(arrays)
     if plan.integrator.traits.owns_time_loop:
         part, *end = integrate_whole(plan, state, plan.checked(status, t0), t0, n_saves)

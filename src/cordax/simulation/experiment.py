@@ -1,4 +1,4 @@
-"""The description of a run: machine, initial state, inputs, method and times."""
+"""Description of a run: machine, initial state, inputs, method and times."""
 
 import dataclasses
 import itertools
@@ -25,12 +25,13 @@ from .adjoints import ADJOINTS
 from .defaults import as_integrator, default_state
 
 Adjoint = Literal["scan", "checkpointed", "forward"]
-#: the counter of steps is a 32-bit integer
+#: the step counter is a 32-bit integer
 MOST_STEPS = 2**31
 
 
 class Recipe(eqx.Module):
-    """A function that is no pytree leaf, so that `vmap` may return what holds it."""
+    """A function wrapped so that it is not a pytree leaf; `vmap` may then return objects that hold
+    it."""
 
     function: Callable[..., Any] = eqx.field(static=True)
 
@@ -43,24 +44,26 @@ def _wrapped(x):
 
 
 def _integrator(x) -> Any:
-    """None and placeholders of JAX stay."""
+    """Convert to an integrator; None and placeholders of JAX are unchanged."""
     return x if x is None or type(x) is object else as_integrator(x)
 
 
 def _python_number(x: Any) -> Any:
-    """A number of NumPy as one of Python: equinox warns of others in static fields."""
+    """Convert a NumPy number to a Python number: equinox warns of NumPy numbers in static
+    fields."""
     return x.item() if isinstance(x, np.generic) else x
 
 
 class Experiment(eqx.Module):
-    """One run: `simulate(experiment)` carries it out, `identify` and batches change its parameters.
+    """Description of one run: `simulate(experiment)` runs it; `identify` and batches change its
+    parameters.
 
     **Arguments:**
 
-    - `system`: the machine. A `Parameter` names parameters of it, of the initial state and of the
+    - `system`: the machine. A `Parameter` names parameters of the machine, the initial state or the
       controller.
     - `state0`: the initial state, or a function from the machine to it (an elastic machine starts
-      from a stretch that depends on its stiffness); the machine's default state if not given. A
+      with a stretch that depends on its stiffness); the machine's default state if not given. A
       callable module may have parameters, which a `Parameter` names: `"state0.tilt"`.
     - `control`: as in `simulate`, or a function of one argument, from the machine to any of these.
     - `duration`, `dt`, `t0` [s], `save_every`, `integrator`, `formulation`, `accuracy`, `adjoint`:
@@ -68,8 +71,9 @@ class Experiment(eqx.Module):
     - `switches`: changes of the machine with their times, `((time, "pick"), ...)` [s]: the name of
       a method of the machine, or a function `(machine, state) -> machine`, or `-> (machine,
       state)`. Methods are called on the machine with its current parameters, so that a fitted
-      payload is the one that is picked. Switches after the end are left out.
-    - `import_report`: what a reader of foreign files (`cordax.io.read_mjcf`) ignored or changed.
+      payload is the one that is picked. Switches after the end are ignored.
+    - `import_report`: list of what a reader of other file formats (`cordax.io.read_mjcf`) ignored
+      or changed.
 
     **Example:**
 
@@ -122,8 +126,9 @@ class Experiment(eqx.Module):
 
     @staticmethod
     def of(system: Any, **settings) -> "Experiment":
-        """The experiment of a machine, of phases as `simulate` takes them, or of an experiment;
-        `settings`: other fields, where None means the default or, for an experiment, no change."""
+        """Experiment from a machine, from phases as in `simulate`, or from an experiment.
+
+        `settings`: other fields; None means the default or, for an experiment, no change."""
         settings = {name: x for name, x in settings.items() if x is not None}
         if isinstance(system, Experiment):
             return system.replace(**settings) if settings else system
@@ -148,7 +153,7 @@ class Experiment(eqx.Module):
         return Experiment(machines[0], **times, **settings)
 
     def replace(self, **changes) -> "Experiment":
-        """The same with other settings."""
+        """Copy of the experiment with other settings."""
         for name in changes:
             require_known("replace", name, [f.name for f in dataclasses.fields(self)])
         return dataclasses.replace(self, **changes)
@@ -166,7 +171,7 @@ class Experiment(eqx.Module):
 
     @property
     def inputs(self) -> Any:
-        """The control, made from the machine where `control` is a function of one argument."""
+        """The control; if `control` is a function of one argument, its result for the machine."""
         if not isinstance(self.control, Recipe):
             return self.control
         function = self.control.function
@@ -192,8 +197,8 @@ class Experiment(eqx.Module):
 
     @property
     def phases(self) -> list[tuple[Any, float]]:
-        """The machine, then for each switch a function from the state to the machine, or to the
-        machine and its state; with the ends [s] of these phases."""
+        """Phases with their end times [s]: first the machine, then for each switch a function from
+        the state to the machine, or to the machine and its state."""
         stop = self.end
         inside = [(time, change) for time, change in self.switches if time < stop]
         machines = [self.system, *(self._change(change) for _, change in inside)]
@@ -201,7 +206,7 @@ class Experiment(eqx.Module):
 
     @property
     def stored_counts(self) -> list[int]:
-        """Numbers of stored instants after the first, of each phase."""
+        """Number of stored instants of each phase, not counting its first."""
         spans = itertools.pairwise([self.t0, *(end for _, end in self.phases)])
         return [stored_count(*span, self.time_step, self.save_every) for span in spans]
 
@@ -212,12 +217,12 @@ class Experiment(eqx.Module):
 
 
 def stored_count(start: float, end: float, dt: float, save_every: int) -> int:
-    """Number of stored instants after the first from `start` to `end` [s]."""
+    """Number of stored instants from `start` to `end` [s], not counting the first."""
     steps = (end - start) / dt
     span = f"{end - start:.12g} s at dt = {dt:.12g} s ({steps:.12g} steps)"
     few = f"fewer than {MOST_STEPS:.2g} steps (if t0 is a Unix timestamp, subtract it)"
     require(steps < MOST_STEPS, "duration", span, few)
-    # an absolute limit, widened by the round-off of the times and of their quotient
+    # an absolute tolerance, enlarged by the round-off of the times and of their quotient
     rounding = 4 * np.finfo(float).eps * ((abs(start) + abs(end)) / dt + steps)
     whole = abs(steps - round(steps)) < 1e-4 + rounding and round(steps) >= 1
     require(whole, "duration", span, "a whole number of steps")

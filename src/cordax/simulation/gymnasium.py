@@ -1,4 +1,4 @@
-"""Environments for Gymnasium (extra `gym`): one machine, or a batch that is one compiled call."""
+"""Environments for Gymnasium (extra `gym`): one machine, or a batch in one compiled call."""
 
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from .environment import Environment, Moment
 
 
 def _spaces(environment: Environment, low, high):
-    """Of observations and actions; inputs between `low` and `high`, (n_u,) each or one number."""
+    """Observation and action spaces; inputs between `low` and `high`, (n_u,) each or one number."""
     require_instance("environment", environment, Environment)
     n_u = environment.experiment.system.n_u
     low, high = (np.broadcast_to(np.asarray(x, np.float32), (n_u,)) for x in (low, high))
@@ -25,8 +25,10 @@ def _spaces(environment: Environment, low, high):
 
 
 class MachineEnv(gymnasium.Env):
-    """One machine. `low`, `high`: bounds of the inputs, in their units, (n_u,) each or one number
-    for all; actions beyond them are cut off. `info["failed"]`: the simulation could not go on."""
+    """Gymnasium environment of one machine.
+
+    `low`, `high`: bounds of the inputs, in their units, (n_u,) each or one number for all; actions
+    beyond them are clipped. `info["failed"]`: the simulation failed."""
 
     def __init__(self, environment: Environment, low, high):
         self.observation_space, self.action_space = _spaces(environment, low, high)
@@ -52,9 +54,11 @@ class MachineEnv(gymnasium.Env):
 
 
 class MachineVectorEnv(VectorEnv):
-    """`count` machines side by side, as one batch; arguments as in `MachineEnv`. A member whose
-    episode is over begins the next one with the step after it (Gymnasium's NEXT_STEP), whose action
-    is not used."""
+    """Gymnasium vector environment of `count` machines, simulated as one batch; arguments as in
+    `MachineEnv`.
+
+    After the end of an episode the next step resets the member and ignores its action (Gymnasium's
+    NEXT_STEP)."""
 
     metadata: ClassVar = {"autoreset_mode": AutoresetMode.NEXT_STEP}
 

@@ -1,4 +1,4 @@
-"""Whether a machine keeps the contracts of `System`."""
+"""Check that a machine satisfies the contracts of `System`."""
 
 import equinox as eqx
 import jax
@@ -17,13 +17,16 @@ from ..mechanics.constraints import Stabilisation, rank_margin
 def check_machine(
     system: System, state: State | None = None, *, t: float = 0.0, conservative: bool = True
 ) -> None:
-    """Raise `ValueError` with a sentence for each contract of `System` that a machine of your own
-    breaks: names and shapes, mass matrix, `retract`, `difference`, `rate` and `normalise`,
-    constraints and their terms, accelerations written by hand, energies, outputs.
+    """Check a user-defined machine and raise `ValueError` with a sentence for each contract of
+    `System` that it violates.
 
-    Looks at one state (default: the machine's start) and at random velocities there.
+    Checked are names and shapes, mass matrix, `retract`, `difference`, `rate` and `normalise`,
+    constraints and their terms, hand-written accelerations, energies and outputs.
+
+    The check evaluates one state (default: the machine's default state) and random velocities.
     `conservative`: whether the forces at rest under zero inputs are those of `potential_energy`;
-    say False where some have no potential. A machine without `potential_energy` is not asked.
+    use False if some have no potential. The forces of a machine without `potential_energy` are not
+    checked.
 
     **Example:**
 
@@ -33,7 +36,7 @@ def check_machine(
     cordax.enable_x64()
     from cordax.systems import Pendulum
 
-    cordax.check_machine(Pendulum())  # says nothing: all is well
+    cordax.check_machine(Pendulum())  # prints nothing: no violations
     ```
     """
     problems = _names(system)
@@ -71,7 +74,7 @@ def _names(system: System) -> list[str]:
 
 
 def _shapes(system: System, state: State) -> list[str]:
-    """Shapes of what the methods return, without computing anything."""
+    """Check the shapes that the methods return, without computing anything."""
     out = []
     sizes = (("default_state().q", state.q, "n_q"), ("default_state().v", state.v, "n_v"))
     for what, x, name in sizes:
@@ -124,10 +127,10 @@ def _shapes(system: System, state: State) -> list[str]:
     return out
 
 
-# run once: compiled in a third of the time without LLVM's optimisation
+# runs once: without LLVM's optimisation it compiles in a third of the time
 @filter_jit(compiler_options={"xla_backend_optimization_level": 0})  # pyright: ignore
 def _numbers(system: System, state: State, t) -> dict:
-    """Everything that is compared, at one state and a random velocity."""
+    """Compute all compared quantities at one state and a random velocity."""
     q, n, m = state.q, system.n_v, system.n_constraints
     random = np.random.default_rng(0)
     draw = lambda size: jnp.asarray(random.normal(size=size), q.dtype)
@@ -140,7 +143,7 @@ def _numbers(system: System, state: State, t) -> dict:
     gradient = jax.grad(system.potential_energy, argnums=1)(t, q)
     pull = jax.vjp(lambda v: system.rate(q, v), rest)[1](gradient)[0]
     path = lambda s: system.retract(q, s * v)
-    # what a motion at constant velocity lacks, and how fast that grows at its start
+    # deviation from a motion at constant velocity, and its rate of growth at the start
     lag = lambda s: jax.jvp(path, (s,), (one,))[1] - system.rate(path(s), v)
     moves, curves = jax.jvp(lag, (zero,), (one,))
     out = {
@@ -156,7 +159,7 @@ def _numbers(system: System, state: State, t) -> dict:
         "momentum": system.momentum(q, v) - M @ v,
         "energy": system.kinetic_energy(q, v) - 0.5 * v @ M @ v,
         "twice_energy": v @ M @ v,
-        # the power of velocity terms and damping
+        # power of velocity terms and damping
         "power": v @ (system.force(t, q, v, u) - slow) + 0.5 * v @ M_rate @ v,
         "power_scale": jnp.abs(v) @ jnp.abs(fast) + 1.0,
         "slow": slow,

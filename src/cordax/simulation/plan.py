@@ -1,6 +1,7 @@
-"""The plan of a run: one phase with all defaults resolved, ready to be compiled.
+"""Plan of a run: one phase with all defaults resolved, ready to be compiled.
 
-`Plan.of(experiment)` is cached: constructing and checking modules takes longer than many runs."""
+`Plan.of(experiment)` is cached, since constructing and checking modules takes longer than many
+runs."""
 
 import dataclasses
 import warnings
@@ -37,7 +38,7 @@ _CACHED = 8
 
 
 class Plan(eqx.Module):
-    """Everything that does not change along one phase of a run.
+    """Everything that is constant along one phase of a run.
 
     `begin` and `advance` are the traced time loop that `simulate`, `simulate_batch`, `Environment`
     and multiple shooting share; `executor` compiles them."""
@@ -48,11 +49,11 @@ class Plan(eqx.Module):
     #: time step [s]
     dt: Any
     adjoint: str = eqx.field(static=True)
-    #: steps between two stored instants: compiled in, or data where it is an array
+    #: steps between two stored instants: compiled in, or data if it is an array
     save_every: int | jax.Array
     #: steps between two calls of a sampled controller; 0: not sampled
     hold: int = eqx.field(static=True)
-    #: whether all parameters are in their ranges, where a transformation hides their values
+    #: whether all parameters are within their ranges, if a transformation hides their values
     valid: Any = True
     #: whether derivatives may be requested
     traced: bool = eqx.field(static=True, default=True)
@@ -67,13 +68,13 @@ class Plan(eqx.Module):
         machine: System | None = None,
         memory=None,
     ) -> "Plan":
-        """The plan of an experiment's phase; warns if the time step is too large.
+        """Plan of one phase of an experiment; warns if the time step is too large.
 
         **Arguments:**
 
-        - `state`: the state at its start; the experiment's initial state if not given.
-        - `machine`: of that phase; the experiment's if not given.
-        - `memory`: of the controller at its start; its `init` if not given."""
+        - `state`: state at the start of the phase; the experiment's initial state if not given.
+        - `machine`: machine of the phase; the experiment's if not given.
+        - `memory`: memory of the controller at the start; its `init` if not given."""
         machine = experiment.system if machine is None else machine
         state = experiment.start if state is None else state
         require(isinstance(state, State), "state0", type(state).__name__, "a cordax.State(q, v)")
@@ -84,21 +85,27 @@ class Plan(eqx.Module):
         return prepared.plan
 
     def begin(self, state: State, t0, memory=None, status=None) -> Carry:
-        """The time loop before its first step, at `t0` [s]. `memory`: of the controller, its `init`
-        if not given; `status`: code and failure time of earlier phases."""
+        """Carry of the time loop before its first step, at `t0` [s].
+
+        `memory`: of the controller, its `init` if not given; `status`: code and failure time of
+        earlier phases."""
         memory = self.controller.init(state) if memory is None else memory
         status = no_failure(state) if status is None else status
         return begin(self, state, memory, self.checked(status, t0), t0)
 
     def advance(self, carry: Carry, t0, n_saves: int, first=0, **how) -> tuple[Trajectory, Carry]:
-        """`n_saves` times `save_every` steps from the instant `t0 + first * save_every * dt` [s].
-        Returns the stored instants, including the one at the start, and the carry after the last
-        step. `how`: see `time_loop.advance`."""
+        """Run `n_saves` times `save_every` steps from the instant `t0 + first * save_every * dt`
+        [s].
+
+        Returns the stored instants, including the first one, and the carry after the last step.
+        `how`: see `time_loop.advance`."""
         return advance(self, carry, first, t0, n_saves, **how)
 
     def checked(self, status, time):
-        """The status at `time` [s] of a phase whose parameters are known to be in their ranges
-        under a transformation only: it fails before its first step if they are not."""
+        """Status at `time` [s], with a failure if parameters are out of their ranges.
+
+        Under a transformation their values are checked only here: the phase then fails before its
+        first step."""
         if self.valid is True:
             return status
         code, failure = status
@@ -107,8 +114,8 @@ class Plan(eqx.Module):
         return code, jnp.where(invalid, jnp.asarray(time, failure.dtype), failure)
 
     def prepared(self) -> "Plan":
-        """The same with what is constant along the run computed once, also where the controller
-        holds the machine."""
+        """Copy in which quantities that are constant along the run are computed once, also in a
+        machine that the controller holds."""
         system = self.dynamics.system
         ready = system.prepare()
         inside = lambda x: ready if _same(x, system) else x
@@ -118,18 +125,19 @@ class Plan(eqx.Module):
         return eqx.tree_at(lambda plan: (plan.dynamics.system, plan.controller), self, both)
 
     def reversible(self) -> "Plan":
-        """The same for numbers that some transformation hides."""
+        """Copy for values that are hidden by a transformation."""
         if self.adjoint == "forward":
             return self
         return dataclasses.replace(self, integrator=self.integrator.reversible())
 
     @property
     def stores_all(self) -> bool:
-        """Whether every step is stored, which is known when the run is compiled."""
+        """Whether every step is stored and this is known when the run is compiled."""
         return isinstance(self.save_every, int) and self.save_every == 1
 
     def with_stride_as_data(self) -> "Plan":
-        """The same, compiled for all `save_every` above 1: for runs without reverse mode."""
+        """Copy that is compiled once for all `save_every` above 1, for runs without reverse
+        mode."""
         every = self.save_every if self.stores_all else np.asarray(self.save_every)
         return dataclasses.replace(self, save_every=every)
 
@@ -139,8 +147,8 @@ class Plan(eqx.Module):
         return self.hold == 0 and self.controller.may_fail
 
     def control(self, t, state, memory):
-        """Inputs, memory and code of the controller, which is asked what it returns while tracing,
-        where it costs nothing."""
+        """Inputs, memory and code of the controller. The form of its result is checked while
+        tracing, where this costs nothing."""
         returned = self.controller(t, state, memory)
         name, wanted = type(self.controller).__name__, 3 if self.controller.may_fail else 2
         fits = isinstance(returned, tuple) and len(returned) == wanted
@@ -153,14 +161,14 @@ class Plan(eqx.Module):
         return u, memory, jnp.asarray(code[0] if code else GOOD, jnp.int32)
 
     def check(self, state, t) -> None:
-        """Whether the machine's functions return what they should."""
+        """Check the shapes that the machine's functions return."""
         system = self.dynamics.system
         numbers = lambda n: jax.ShapeDtypeStruct((n,), state.q.dtype)
         check_shapes(system, t, state, numbers(system.n_u), numbers(system.n_constraints))
 
 
 def _same(a, b) -> bool:
-    """Whether two trees hold the same objects."""
+    """Whether two trees contain the same objects."""
     if not isinstance(a, type(b)) or jax.tree.structure(a) != jax.tree.structure(b):
         return False
     both = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
@@ -184,7 +192,7 @@ def _prepared(experiment: Experiment, machine: System, state: State, memory) -> 
     integrator = experiment.integrator
     control, accuracy = experiment.inputs, experiment.accuracy
     by_value = isinstance(control, np.ndarray)
-    control = np.array(control) if by_value else control  # its owner may change it
+    control = np.array(control) if by_value else control  # the caller may change it later
     parts = machine, integrator, experiment.formulation, control
     settings = experiment.adjoint, experiment.save_every, experiment.time_step
     traced = is_traced((state.q, state.v))
@@ -242,7 +250,7 @@ def _prepare(
 
 
 def _check_precision(machine: System, tree) -> None:
-    """One precision for the numbers of a machine, its state and what is computed from them."""
+    """Check that the parameters of a machine and its state have the present precision."""
     wanted = "float64" if double_precision() else "float32"
     floats = (x.dtype for x in jax.tree.leaves(tree) if isinstance(x, jax.Array))
     other = next((dtype for dtype in floats if dtype.kind == "f" and dtype.name != wanted), None)

@@ -1,4 +1,4 @@
-"""From stored states to a trajectory: outputs, warnings, and what constraints say of the end."""
+"""From stored states to a trajectory: outputs, warnings and failures due to constraints."""
 
 import functools
 from collections import Counter
@@ -24,11 +24,12 @@ REDUNDANT = 1e-11
 def stored_trajectory(
     plan, system, t, states, u, multipliers, records, alarms, status, count=None, reverse=False
 ):
-    """Outputs, warnings and constraint errors of the stored states; `system` as the user gave it,
-    `multipliers` or None where they are still to be computed, `alarms` the first times seen by the
-    time loop. Returns the trajectory, its last state and its
-    status, a code and a time: rows after a failure repeat the last good one. Only the first
-    `count` rows have a meaning, if it is given."""
+    """Compute outputs, warnings and constraint errors of the stored states.
+
+    `system` is the machine of the user; `multipliers` is None if they are still to be computed;
+    `alarms` are the first times found by the time loop. Only the first `count` rows are valid, if
+    it is given. Returns the trajectory, its last state and its status, a code and a time: rows
+    after a failure repeat the last good one."""
     dynamics, integrator = plan.dynamics, plan.integrator
     machine = dynamics.system
     constrained = machine.n_constraints > 0
@@ -69,15 +70,15 @@ def stored_trajectory(
 
 
 def _judge_constraints(dynamics: Dynamics, t, last, drifted, code, failure):
-    """Whether constraints explain how a run ended: drift, or, where steps had no solution, rows
-    that have become redundant in the `last` good state."""
+    """Update the status of a run if constraints explain its end: by drift or, if steps had no
+    solution, by rows that have become redundant in the `last` good state."""
     unsolved = (code == Result.NONFINITE_STATE) | (code == Result.NEWTON_NOT_CONVERGED)
     margin = jax.lax.cond(
         unsolved,
         lambda: rank_margin(dynamics.system, t, last.q),
         lambda: jnp.ones((), last.q.dtype),
     )
-    # a margin that is not a number means that even a diagonal entry has vanished
+    # a margin of NaN means that a diagonal entry has vanished
     singular = unsolved & ~(margin > REDUNDANT)
     code = jnp.where(singular, Result.SINGULAR_CONSTRAINTS, code)
     late = (code == GOOD) & jnp.isfinite(drifted)
@@ -85,7 +86,7 @@ def _judge_constraints(dynamics: Dynamics, t, last, drifted, code, failure):
 
 
 def join(parts: list[Trajectory]) -> Trajectory:
-    """Phases end to end; the instant two of them share is taken from the later one."""
+    """Concatenate phases; the instant that two phases share is taken from the later one."""
     arrays = lambda get: _end_to_end(_as_wide([get(p) for p in parts], jnp.nan))
     last = parts[-1]
     names = list(dict.fromkeys(name for p in parts for name in p.outputs))
@@ -122,7 +123,7 @@ def _warned(parts: list[Trajectory]) -> list[str]:
 
 
 def _output(parts: list[Trajectory], part: Trajectory, name: str):
-    """NaN where a phase does not have it."""
+    """Output of a phase by name; NaN if the phase does not have it."""
     if name in part.outputs:
         return part.outputs[name]
     shape = next(p.outputs[name].shape[1:] for p in parts if name in p.outputs)
@@ -130,7 +131,7 @@ def _output(parts: list[Trajectory], part: Trajectory, name: str):
 
 
 def _as_wide(arrays: list, fill: float) -> list:
-    """All with the widest last axes, filled up."""
+    """Pad all arrays with `fill` to the widest trailing axes."""
     shape = np.max([x.shape[1:] for x in arrays], axis=0, initial=0).astype(int)
     numpy = jnp if is_traced(arrays) else np
     pad = lambda x: [(0, 0), *((0, int(n) - m) for n, m in zip(shape, x.shape[1:], strict=True))]
@@ -139,16 +140,17 @@ def _as_wide(arrays: list, fill: float) -> list:
 
 
 def _end_to_end(arrays: list):
-    """The instant two arrays share is taken from the later one. By NumPy where numbers are known:
-    JAX would compile for every shape."""
+    """Concatenate arrays; the instant that two of them share is taken from the later one.
+
+    Concrete values are concatenated by NumPy, since JAX would compile for every shape."""
     if is_traced(arrays):
         return jnp.concatenate([x[:-1] for x in arrays[:-1]] + [arrays[-1]])
     arrays = [np.asarray(x) for x in arrays]
     return jax.device_put(np.concatenate([x[:-1] for x in arrays[:-1]] + [arrays[-1]]))
 
 
-#: runs of one length after which taking its rows is compiled: that takes as long as some hundred
-#: copies by NumPy, which wait for nothing
+#: number of runs of the same length after which the selection of rows is compiled: compiling takes
+#: as long as some hundred copies by NumPy
 _OFTEN = 20
 _runs_of_length: Counter[tuple[int, ...]] = Counter()
 
@@ -156,9 +158,11 @@ _runs_of_length: Counter[tuple[int, ...]] = Counter()
 def pieces_together(
     parts: list[Trajectory], counts: list[int], system, end: Any = (), axis: int = 0
 ) -> Trajectory:
-    """One phase from the pieces it was computed in: of each, the first `counts` rows after its
-    start, along `axis`; `end`: what the last one hands on under a transformation. By NumPy, unless
-    a length is common or a transformation hides the numbers: JAX would compile for every length."""
+    """Assemble one phase from the chunks in which it was computed.
+
+    Of each chunk the first `counts` rows are taken along `axis`, plus the last row of the last
+    chunk; `end`: carry of the last chunk under a transformation. NumPy does this unless the length
+    is frequent or values are traced, since JAX would compile for every length."""
     last = parts[-1]
     which = lambda p: (p.t, p.q, p.v, p.u, p.multipliers, p.violation, p.outputs)
     rows, warned = [which(p) for p in parts], [p.warnings for p in parts]
@@ -189,7 +193,7 @@ def _take_rows(numpy, rows: list, warned: list, counts, axis: int):
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _rows_together(rows: list, warned: list, end, counts, axis: int):
-    # the last piece is differentiated like the others: by what it hands on, too
+    # the last chunk is differentiated like the others, also with respect to its carry
     return _take_rows(jnp, depending_on(rows, end), warned, counts, axis)
 
 

@@ -1,4 +1,4 @@
-"""The time loop of a run, as it is traced: steps, what is stored of them, and how it ends."""
+"""The traced time loop of a run: steps, stored instants and result code."""
 
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -20,12 +20,12 @@ from .postprocess import stored_trajectory
 if TYPE_CHECKING:
     from .plan import Plan
 
-#: how steps without a solution end
+#: result codes of steps that have no solution
 UNSOLVED = Result.NONFINITE_STATE, Result.NEWTON_NOT_CONVERGED, Result.ACCURACY_NOT_REACHED
 
 
 class _HeldInput(Inputs):
-    """Inputs that stay as they are within a step, and may jump between two (`held`)."""
+    """Inputs that are constant within a step and may jump between two steps (`held`)."""
 
     u: jax.Array
 
@@ -34,8 +34,10 @@ class _HeldInput(Inputs):
 
 
 class ContinuousInput(Inputs):
-    """Inputs evaluated in every stage. Where the controller fails they are NaN, so that the step
-    fails; why it did, `failed_controller` finds out afterwards."""
+    """Inputs evaluated in every stage.
+
+    They are NaN if the controller fails, so that the step fails; `failed_controller` determines the
+    reason afterwards."""
 
     plan: "Plan"
     held: ClassVar[bool] = False
@@ -51,9 +53,11 @@ class ContinuousInput(Inputs):
 
 
 class Carry(NamedTuple):
-    """What the time loop carries: state, the controller's memory, held inputs and their code, what
-    the integrator carries, its work so far, the first time of every alarm, how fast speeds grow,
-    and how the run goes: a code and the time of failure."""
+    """Variables that the time loop carries from step to step.
+
+    They are the state, the memory of the controller, held inputs and their code, the carry of the
+    integrator, its work so far, the first time of every alarm, the growth of speeds, and the status
+    of the run: a code and the time of failure."""
 
     state: State
     memory: Any
@@ -66,12 +70,12 @@ class Carry(NamedTuple):
 
 
 def no_failure(state: State):
-    """Status of a run without failure so far: a code and the time of failure."""
+    """Status of a run that has not failed: a code and the time of failure."""
     return np.asarray(GOOD, np.int32), np.asarray(math.inf, state.q.dtype)
 
 
 def begin(plan: "Plan", state, memory, status, t0) -> Carry:
-    """The carry before the first step of a phase, see `Plan.begin`."""
+    """Carry before the first step of a phase, see `Plan.begin`."""
     plan.check(state, t0)
     dt = jnp.asarray(plan.dt)
     plan = plan.prepared()
@@ -88,7 +92,7 @@ def begin(plan: "Plan", state, memory, status, t0) -> Carry:
 
 def _alarm_names(plan: "Plan", state, t) -> tuple[str, ...]:
     if plan.stores_all:
-        return ()  # every step is stored, and warnings are found there
+        return ()  # every step is stored, and warnings are computed from these
     system = plan.dynamics.system
     u, multipliers = jnp.zeros(system.n_u), jnp.zeros(system.n_constraints)
     alarms = jax.eval_shape(system.alarms, t, state.q, state.v, u, multipliers)
@@ -96,13 +100,13 @@ def _alarm_names(plan: "Plan", state, t) -> tuple[str, ...]:
 
 
 def _alarms(plan: "Plan", t, state, u, begun: "Begun", inner) -> dict[str, jax.Array]:
-    """Which alarms hold at the start of a step. Nothing of it carries derivatives."""
+    """Evaluate which alarms hold at the start of a step, without derivatives."""
     dynamics, (t, q, v) = plan.dynamics, jax.lax.stop_gradient((t, state.q, state.v))
     dynamics, u, (inputs, multipliers) = frozen((dynamics, u, begun))
     inputs = u(t, q, v) if inputs is None else inputs
     if dynamics.system.n_constraints == 0:
         multipliers = jnp.zeros(0, q.dtype)
-    elif multipliers is None:  # of the rows that act, where the method lets some go
+    elif multipliers is None:  # of the active rows, if the method deactivates some
         method, inner = frozen((plan.integrator, inner))
         multipliers = method.multipliers(dynamics, method.record(inner), t, q, v, inputs)
     found = dynamics.system.alarms(t, q, v, inputs, jax.lax.stop_gradient(multipliers))
@@ -120,12 +124,12 @@ def advance(
     reverse=False,
     explained=True,
 ):
-    """`n_saves` blocks of `save_every` steps from block `first` of the phase, then outputs, see
-    `Plan.advance`.
+    """Run `n_saves` blocks of `save_every` steps from block `first` of the phase, then compute
+    outputs, see `Plan.advance`.
 
-    With `count`, which is data, only so many blocks, in forward mode or, with `reverse`, in reverse
-    mode. Unless failures are to be `explained` by the controller, the status is that of the steps
-    (see `failed_controller`)."""
+    With `count`, which is data, only that many blocks run. This supports forward mode or, with
+    `reverse`, reverse mode. Without `explained`, the status is that of the steps, and it is not
+    checked whether the controller explains a failure (see `failed_controller`)."""
     unprepared, plan = plan.dynamics.system, plan.prepared()
     dt = jnp.asarray(plan.dt)
     t = t0 + (first + jnp.arange(n_saves + 1)) * (plan.save_every * dt)
@@ -151,16 +155,18 @@ def advance(
     trajectory = eqx.tree_at(found, trajectory, (events, end.counts), is_leaf=_is_unset)
     if explained:
         status = judged
-    else:  # what comes after a failure of the steps may still be found not to be its reason
+    else:  # the judgement after a failure of the steps may still turn out not to be the reason
         status = first_code(status[0], judged[0]), judged[1]
     return trajectory, end._replace(state=last, status=status)
 
 
 def _rows_of_steps(plan: "Plan", start: Carry, first, t0, n_saves: int, count):
-    """The end, and of `n_saves` + 1 instants, of which `count` + 1 have a meaning: states, records,
-    inputs, and multipliers where steps begin with them. Inputs are those with which the step from
-    there begins: one more step, which is not taken, tells the last ones. Controller and machine are
-    then compiled for steps alone."""
+    """Run the steps and store a row at the start of every block.
+
+    Returns the final carry and, at `n_saves` + 1 instants, of which the first `count` + 1 are
+    valid: states, records, inputs, and multipliers if steps begin by computing them. Stored inputs
+    are those with which the step from that instant begins; one more step, which is not taken,
+    provides the last ones. Controller and machine are therefore compiled for steps only."""
     step, every, dtype = _stepper(plan, t0), plan.save_every, start.state.q.dtype
     system, with_multipliers = plan.dynamics.system, plan.integrator.traits.reports_initial_stage
     unknown = jnp.zeros(system.n_u, dtype), None
@@ -176,7 +182,8 @@ def _rows_of_steps(plan: "Plan", start: Carry, first, t0, n_saves: int, count):
         found = taken if with_multipliers else taken._replace(multipliers=None)
         found = (None if x is None else jnp.asarray(x, dtype) for x in found)
         row = carry.state, plan.integrator.record(carry.inner), *found
-        # steps between two instants write the later one, and the step from there writes it last
+        # steps between two stored instants write to the row of the later one; the step that starts
+        # there writes it last
         k = i if plan.stores_all else (i + every - 1) // every
         return i + 1, new, jax.tree.map(lambda all, one: all.at[k].set(one), rows, row)
 
@@ -186,8 +193,10 @@ def _rows_of_steps(plan: "Plan", start: Carry, first, t0, n_saves: int, count):
 
 
 def _rows_between_steps(plan: "Plan", start: Carry, first, t0, n_saves: int, count, reverse, lanes):
-    """The same without multipliers, inputs computed once more from states: for methods that do not
-    begin a step with the inputs at its start, for reverse mode, and steps of a batch in `lanes`."""
+    """The same without multipliers; inputs are computed again from stored states.
+
+    This is for methods that do not begin a step with the inputs at its start, for reverse mode, and
+    for steps of a batch in `lanes`."""
     step, every, together = _stepper(plan, t0), plan.save_every, lambda carry: carry
     if lanes is not None:
         in_numbers, start, together = lanes
@@ -235,16 +244,16 @@ def _rows_between_steps(plan: "Plan", start: Carry, first, t0, n_saves: int, cou
 
 
 class Begun(NamedTuple):
-    """What a step has found at its start: inputs (n_u,) and multipliers (m,), None where it does
-    not look."""
+    """Quantities that a step computes at its start: inputs (n_u,) and multipliers (m,); None if it
+    does not compute them."""
 
     inputs: jax.Array | None
     multipliers: jax.Array | None
 
 
 def _stepper(plan: "Plan", t0):
-    """`(carry, index of the step) -> (carry, Begun)` of a prepared run; a step that is not `taken`
-    leaves the carry as it was."""
+    """Return the function `(carry, index of the step) -> (carry, Begun)` of a prepared run; a step
+    that is not `taken` leaves the carry unchanged."""
     system, dt = plan.dynamics.system, jnp.asarray(plan.dt)
     continuous = ContinuousInput(plan)
 
@@ -263,14 +272,14 @@ def _stepper(plan: "Plan", t0):
             due = i % plan.hold == 0
             held, memory = sample() if plan.hold == 1 else jax.lax.cond(due, sample, keep)
             u, refused = _HeldInput(held[0]), held[1]
-        # a step that fails must not reach the derivatives of others, in reverse mode either
+        # a failed step must not affect derivatives of other steps, in reverse mode either
         given = plan.integrator, plan.dynamics, t, dt, state, u, inner
         (method, dynamics, *given), token = shield(given) if plan.traced else (given, None)
         new, inner_new, solved, report = method.step(dynamics, *given)
         begun = Begun(held[0] if plan.hold else report.inputs, report.multipliers)
         project = dynamics.formulation.project
         new, projected = project(dynamics.system, t + dt, new, t, state)
-        # sums, the cheapest reductions: not finite if an entry is not
+        # sums are the cheapest reductions; they are not finite if an entry is not
         speed = jax.lax.stop_gradient(jnp.sum(jnp.abs(new.v)))
         finite = jnp.isfinite(jax.lax.stop_gradient(jnp.sum(jnp.abs(new.q))) + speed)
         watch, sane = watch.look(i, speed)
@@ -296,7 +305,7 @@ def _stepper(plan: "Plan", t0):
         if plan.traced:
             new, inner_new = close((new, inner_new), token, go)
         pick = lambda new, old: jax.tree.map(lambda a, b: jnp.where(go, a, b), new, old)
-        # also of the step that failed
+        # includes the step that failed
         counts = {k: n + jnp.where(alive, report.counts[k], 0) for k, n in counts.items()}
         new, inner = pick((new, inner_new), (state, inner))
         if taken is not True:
@@ -308,20 +317,21 @@ def _stepper(plan: "Plan", t0):
 
 
 def failed_controller(plan: "Plan", last: State, status):
-    """Whether a controller that is evaluated in every stage explains a step without solution: its
-    code at the `last` good state, and half a step and a step on as the machine moves there; good
-    where it does not."""
+    """Code of a controller, evaluated in every stage, that explains a step without solution.
+
+    The controller is evaluated at the `last` good state, and at the states predicted half a step
+    and one step later. The code is good if the controller does not fail there."""
     code, failure = status
     dynamics, dt = plan.dynamics, jnp.asarray(plan.dt)
 
     def look():
         t, q, v = failure - dt, last.q, last.v
         u = plan.control(t, last, ())[0]
-        # where the controller fails already its code is found, whatever the acceleration
+        # if the controller already fails here, its code is used whatever the acceleration
         a = jnp.nan_to_num(dynamics.accelerate(t, q, v, u)[0])
         ahead = lambda h: State(dynamics.system.retract(q, h * (v + 0.5 * h * a)), v + h * a)
         at = lambda h: (t + h, ahead(h))
-        # a loop: controllers may take long to compile
+        # a loop, because controllers may take long to compile
         shares = jnp.asarray([0.0, 0.5, 1.0], last.q.dtype)
         codes = jax.lax.map(lambda share: plan.control(*at(share * dt), ())[2], shares)
         return first_code(*codes)

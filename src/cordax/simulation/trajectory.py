@@ -21,18 +21,18 @@ from . import trajectory_file as files
 
 class Trajectory(eqx.Module):
     """Stored instants of a run. Arrays have a leading time axis of length k; in a batch, one more
-    before it.
+    axis before it.
 
     `t` [s] (k,); `q` (k, n_q) and `v` (k, n_v); `u` inputs (k, n_u); `multipliers` (k, m);
     `violation` largest |Phi| (k,); `outputs` named quantities of the machine (k, ...); `warnings`
     the time [s] of the first step at which each named condition of the machine held, inf if never;
-    `result` how the run ended, as the number of a `cordax.Result`, and `failure_time` [s] the end
-    of the step at which it failed (inf if it did not; later states repeat the last good one);
-    `events` what happened between steps, where the integrator looks; `statistics` numbers of steps
-    taken and refused, with `accuracy`, and of Newton iterations, where there are any, refused steps
-    included; `phases` the trajectories of a run's phases, each with its machine, if there are
-    several (`system` is that of the last). Where a phase has fewer coordinates, inputs or outputs
-    than another, the rest is NaN."""
+    `result` the number of the `cordax.Result` of the run, and `failure_time` [s] the
+    end of the step that failed (inf if none did; later states repeat the last good one); `events`
+    events between steps, if the integrator detects them; `statistics` numbers of accepted and
+    rejected steps, with `accuracy`, and of Newton iterations, if there are any, including those of
+    rejected steps; `phases` the trajectories of the phases of a run, each with its machine, if
+    there are several (`system` is that of the last phase). If a phase has fewer coordinates, inputs
+    or outputs than another, the missing values are NaN."""
 
     t: Float[Array, "*batch k"]
     q: Float[Array, "*batch k n_q"]
@@ -50,8 +50,7 @@ class Trajectory(eqx.Module):
     phases: tuple["Trajectory", ...] = ()
 
     def __getitem__(self, name: str):
-        """A coordinate, input or output by name, shape (k,) or (k, ...); velocities as `d_` +
-        name."""
+        """Coordinate, input or output by name, shape (k,) or (k, ...); velocities: `d_` + name."""
         if name in self.outputs:
             return self.outputs[name]
         if self.phases and name in {n for phase in self.phases for n in phase.names}:
@@ -72,7 +71,7 @@ class Trajectory(eqx.Module):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that can be asked for by name."""
+        """All names that `run[name]` accepts."""
         if self.system is None:
             return tuple(self.outputs)
         s = self.system
@@ -99,11 +98,11 @@ class Trajectory(eqx.Module):
 
     def drift(self) -> Float[Array, " k"]:
         """Largest constraint violation |Phi| at each instant, shape (k,); zero for machines without
-        constraints. One-sided constraints that have let go count only where they are exceeded."""
+        constraints. One-sided constraints that are inactive count only where they are violated."""
         return self.violation
 
     def summary(self) -> str:
-        """What happened, in a few lines."""
+        """Text summary of the run in a few lines."""
         if self.t.ndim > 1:
             return self._batch_summary()
         machine = type(self.system).__name__ if self.system is not None else "machine"
@@ -151,9 +150,9 @@ class Trajectory(eqx.Module):
         return "\n".join(lines)
 
     def to_xarray(self):
-        """An `xarray.Dataset` with named coordinates, inputs and outputs along `time` [s], of a
-        batch along `member` too; units as attributes, or beside the names (needs the `data`
-        extra)."""
+        """Convert to an `xarray.Dataset` with named coordinates, inputs and outputs along `time`
+        [s], and along `member` for a batch. Units are attributes or are stored beside the names
+        (needs the `data` extra)."""
         xr = of_extra("xarray", "data")
 
         system = self._known_system("to_xarray")
@@ -196,9 +195,9 @@ class Trajectory(eqx.Module):
         return table
 
     def to_pandas(self, names: Sequence[str] | None = None):
-        """A `pandas.DataFrame` with `names` (default: all of them) as columns, in SI units, which
-        stand in its `attrs["units"]`, over `time` [s]; components are counted from one: `tension_1`
-        (needs the `data` extra)."""
+        """Convert to a `pandas.DataFrame` over `time` [s] with `names` (default: all of them) as
+        columns, in SI units, which `attrs["units"]` lists. Components are counted from one:
+        `tension_1` (needs the `data` extra)."""
         pd = of_extra("pandas", "data")
 
         system = self._known_one("to_pandas")
@@ -210,17 +209,17 @@ class Trajectory(eqx.Module):
         table.attrs["units"] = {name: unit for name, unit in known.items() if unit is not None}
         return table
 
-    # what follows is done by packages that know trajectories, imported where it is asked for
+    # the following methods import packages that depend on this one, only when they are called
     def to_csv(self, path: str | Path, names: Sequence[str] | None = None) -> Path:
-        """Write `names` (default: all of them) as a table that `cordax.io.read_csv` and
-        spreadsheets read; returns the path."""
+        """Write `names` (default: all of them) as a table for `cordax.io.read_csv` and
+        spreadsheets; returns the path."""
         from ..io import write_csv
 
         self._known_one("to_csv")
         return write_csv(path, self, names)
 
     def to_html(self, path: str | Path, **options) -> Path:
-        """Write one web page that plays the run without server or network: `plot.write_page`."""
+        """Write a web page that plays the run without server or network: `plot.write_page`."""
         from ..plot import write_page
 
         return write_page(self, path, **options)
@@ -233,7 +232,8 @@ class Trajectory(eqx.Module):
         return plot_states(self, names, **options)
 
     def animate(self, path: str | Path, **options) -> Path:
-        """Write a film, `.gif` or `.mp4`, or a page that plays, `.html`: `plot.animate`."""
+        """Write a video, `.gif` or `.mp4`, or a web page that plays the run, `.html`:
+        `plot.animate`."""
         from ..plot import animate, write_page
 
         self._known_one("animate")
@@ -242,15 +242,18 @@ class Trajectory(eqx.Module):
 
     @property
     def end(self) -> State:
-        """The last state: `simulate(run.system, run.end, t0=float(run.t[-1]), ...)` goes on."""
-        if self.phases:  # the last may have fewer coordinates than the widest
+        """The last state; `simulate(run.system, run.end, t0=float(run.t[-1]), ...)` continues the
+        run."""
+        if self.phases:  # the last phase may have fewer coordinates than the widest
             return self.phases[-1].end
         return State(self.q[..., -1, :], self.v[..., -1, :])
 
     def save(self, path: str | Path) -> Path:
-        """Write every number to `path` (NumPy `.npz`, added if missing), exactly; returns the path.
-        The file appears complete or not at all. Machines of cordax go with it, and phases each with
-        their own."""
+        """Write all data exactly to `path` (NumPy `.npz`, suffix added if missing); returns the
+        path.
+
+        The file appears complete or not at all. It includes machines of cordax, and the machine of
+        each phase."""
         return files.write(path, self._stored())
 
     def _stored(self) -> files.Stored:
@@ -267,9 +270,10 @@ class Trajectory(eqx.Module):
 
     @staticmethod
     def load(path: str | Path, system: System | Sequence[System] | None = None) -> "Trajectory":
-        """Read what `save` wrote, with its machines if these are of cordax; give your own machine
-        as `system`, of a run in phases a list with one for each, to have names, energies and
-        pictures again. Nothing in the file is executed."""
+        """Read a file that `save` wrote, including its machines if they are machines of cordax.
+
+        Otherwise pass your machine as `system`, or a list with one machine per phase, to restore
+        names, energies and drawings. Nothing in the file is executed."""
         found = files.read(path, with_machines=system is None)
         given = list(system) if isinstance(system, Sequence) else [system]
         if system is None or not found.phases:
@@ -282,7 +286,7 @@ class Trajectory(eqx.Module):
         return _of_file(path, found, given[-1], parts)
 
     def _known_one(self, what: str) -> System:
-        """The machine of one run."""
+        """Machine of a single run."""
         if self.t.ndim > 1:
             raise ValueError(
                 f"{what}: got a batch of {self.t.shape[0]} runs, expected one: "
@@ -297,7 +301,7 @@ class Trajectory(eqx.Module):
 
 
 def _of_file(path, found: files.Stored, system: System | None, phases=()) -> Trajectory:
-    """A trajectory as it was stored, with a machine of the user where one is given."""
+    """Trajectory from a file, with the user's machine if one is given."""
     arrays, given = found.arrays, type(system).__name__
     if system is not None and found.machine not in (None, given):
         raise ValueError(f"system: got {given}, but {path} holds a trajectory of {found.machine}")
@@ -308,7 +312,7 @@ def _of_file(path, found: files.Stored, system: System | None, phases=()) -> Tra
             "give the machine of the run"
         )
     system = found.system if system is None else system
-    n_q = arrays["q"].shape[-1]  # of several phases, that of the widest
+    n_q = arrays["q"].shape[-1]  # if there are several phases, that of the widest
     if system is not None and system.n_q != n_q and not phases:
         raise ValueError(
             f"system: got {system.n_q} coordinates, but {path} holds a trajectory of {n_q}"
@@ -333,7 +337,7 @@ def _of_file(path, found: files.Stored, system: System | None, phases=()) -> Tra
 
 
 def as_columns(quantities: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Quantities, shape (k,) or (k, ...), as named columns of a table, shape (k,) each."""
+    """Convert quantities, shape (k,) or (k, ...), to named columns of a table, shape (k,) each."""
     columns: dict[str, np.ndarray] = {}
     for name, quantity in quantities.items():
         values = np.asarray(quantity)

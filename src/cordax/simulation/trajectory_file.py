@@ -1,4 +1,4 @@
-"""Trajectories as files: arrays by name and a machine as data, checked when read."""
+"""Trajectory files: named arrays and a description of the machine, checked when they are read."""
 
 import hashlib
 import json
@@ -19,8 +19,10 @@ EVENTS = ("time", "row", "kind", "impulse", "lost")
 
 
 class Stored(NamedTuple):
-    """A trajectory as arrays by name; the machine, where it is known, its name, and a digest of its
-    parameters; phases."""
+    """A trajectory as named arrays, with its phases.
+
+    If the machine is known, also the machine, the name of its class and a digest of its parameters.
+    """
 
     arrays: dict[str, np.ndarray]
     system: Any
@@ -30,7 +32,7 @@ class Stored(NamedTuple):
 
 
 def write(path: str | Path, run: Stored) -> Path:
-    """Write arrays and, where they are data of cordax, the machines."""
+    """Write the arrays and, if they can be described as data of cordax, the machines."""
     path = Path(path)
     path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
     parts = [(f"phase_{i}/", phase) for i, phase in enumerate(run.phases)]
@@ -47,8 +49,10 @@ def write(path: str | Path, run: Stored) -> Path:
 
 
 def _machine(system, prefix: str) -> tuple[dict, dict]:
-    """A machine as text and numbers; its name alone where it is no data of cordax: the user gives
-    it again when loading."""
+    """Describe a machine as text and arrays.
+
+    A machine that cannot be described as data of cordax is stored by name only; the user passes it
+    again when loading."""
     about: dict = {"machine": None if system is None else type(system).__name__}
     if system is not None:
         about["parameters"] = parameters_digest(system)
@@ -61,7 +65,7 @@ def _machine(system, prefix: str) -> tuple[dict, dict]:
 
 
 def parameters_digest(system) -> str:
-    """A digest of all numbers of a machine."""
+    """Digest of all parameters of a machine."""
     digest = hashlib.sha256()
     for leaf in jax.tree.leaves(system):
         if isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex)):
@@ -72,8 +76,9 @@ def parameters_digest(system) -> str:
 
 
 def read(path: str | Path, with_machines: bool) -> Stored:
-    """What was written, machines made again if wanted. Raises `ValueError` naming the file and
-    what is wrong with it."""
+    """Read a trajectory file; with `with_machines`, rebuild the machines.
+
+    Raises `ValueError` with the name of the file and its fault."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file")
     try:
@@ -89,7 +94,7 @@ def read(path: str | Path, with_machines: bool) -> Stored:
         return _read(path, own, numbers, about)._replace(phases=tuple(phases))
     except _Precision:
         raise
-    # every way in which bytes can fail to be such a file, from zlib's to JSON's
+    # any error for an invalid file, from zlib's to JSON's
     except Exception as error:
         raise ValueError(
             f"{path}: got {error or type(error).__name__}, expected a trajectory written by "
@@ -98,7 +103,7 @@ def read(path: str | Path, with_machines: bool) -> Stored:
 
 
 def _read(path, own: dict, numbers: dict | None, about: dict) -> Stored:
-    """`numbers` of machines, None where they are not made again."""
+    """Read one phase. `numbers`: arrays of the machines; None if they are not rebuilt."""
     _check(own)
     _check_precision(path, own)
     system = None if numbers is None else rebuild(about.get("system"), numbers)
@@ -115,7 +120,7 @@ class _Precision(ValueError):
 
 def _arrays(path) -> dict[str, np.ndarray]:
     try:
-        with open(path, "rb") as file:  # NumPy would leave one that it cannot read open
+        with open(path, "rb") as file:  # NumPy would not close a file that it cannot read
             data = np.load(file, allow_pickle=False)
             if not isinstance(data, np.lib.npyio.NpzFile):
                 raise ValueError
@@ -133,7 +138,7 @@ def _check_about(about) -> None:
 
 
 def _check(arrays: dict[str, np.ndarray]) -> None:
-    """Shapes that belong together, real numbers, known results."""
+    """Check that shapes are consistent, values are real and result codes are known."""
     missing = [name for name in (*ARRAYS, "result") if name not in arrays]
     if missing:
         raise ValueError(f"a file without {', '.join(missing)}")
