@@ -180,6 +180,11 @@ class ConvexContact(Integrator):
     tolerance: float = setting_field(default=1e-10)
     softness: float = setting_field(default=1e-4)
 
+    def violation(self, dynamics, record, t, q):
+        phi = dynamics.system.constraint(t, q)
+        slack = jnp.asarray(dynamics.system.one_sided, bool) & (phi < 0.0)
+        return jnp.where(slack, 0.0, phi)
+
     def step(self, dynamics: Dynamics, t, dt, state: State, u, carry):
         problem = self._problem(dynamics.system, t, dt, state, u)
         # what touches hardly changes its velocity: begin with that of the start, on the constraints

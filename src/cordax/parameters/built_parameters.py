@@ -40,7 +40,7 @@ class BuiltParameters(ParameterSet):
         return built if built.integrator else built.replace(integrator="rosenbrock_2")
 
     def subset(self, recordings: Sequence[int]) -> "BuiltParameters":
-        """Those of some recordings, which are counted anew."""
+        """The parameters of selected recordings, numbered from zero."""
         smaller = super().subset(recordings)
         kept = [only is None or only in recordings for only in self.only]
         labels = tuple(x for x, keep in zip(self.labels, kept, strict=True) if keep)
