@@ -30,7 +30,7 @@ from cordax.control import BSpline, InputPath, Quintic, Shaped  # noqa: E402
 from cordax.io import example_path, read_robot  # noqa: E402
 from cordax.optimisation import scipy_slsqp as search_module  # noqa: E402
 from cordax.optimisation.problem import Problem, linearised  # noqa: E402
-from cordax.optimisation.unknowns import Unknowns  # noqa: E402
+from cordax.parameters.parameter import collect_box  # noqa: E402
 from cordax.systems import Oscillator, PointExit, ProgrammedLengths  # noqa: E402
 
 #: from rest to rest by half a metre [m], [s], watched for some time after arrival
@@ -137,10 +137,10 @@ class Alone:
 
     def __init__(self, at: SimpleNamespace):
         numbers = {name: jnp.asarray(x) for name, x in at.masses.items()}
-        unknowns = Unknowns.of([at.bumps], at.move)
-        problem = Problem(at.move, unknowns, at.cost, (at.pull,), numbers, "mean")
+        parameters = collect_box([at.bumps], at.move)
+        problem = Problem(at.move, parameters, at.cost, (at.pull,), numbers, "mean")
         self.search = search_module.Search(problem, progress=False)
-        self.start = jnp.zeros(unknowns.size)
+        self.start = jnp.zeros(parameters.size)
         self.search.begin(np.asarray(self.start))  # compiles
         self.scale, self.box = self.search.scale, self.search.box()
         shapes = jax.tree.map(

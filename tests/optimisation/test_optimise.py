@@ -10,8 +10,7 @@ from cordax.control import BSpline, Hermite, InputPath, RecordedInput
 from cordax.optimisation import problem as problem_module
 from cordax.optimisation._optimise import _segments
 from cordax.optimisation.problem import Problem
-from cordax.optimisation.unknowns import Unknowns
-from cordax.parameters.parameter import varied
+from cordax.parameters.parameter import collect_box, varied
 from cordax.systems import Oscillator
 
 
@@ -221,10 +220,10 @@ def test_segments_meet_and_find_the_same(moved, cut):
 def test_segments_over_scenarios_and_their_derivatives():
     """Beside central differences, every unknown: forces, duration and nodes of two cases."""
     base = QUICK.replace(duration=0.6, save_every=2)
-    unknowns = Unknowns.of(["control.path.values[2,0]", LASTS], base)
+    parameters = collect_box(["control.path.values[2,0]", LASTS], base)
     rows = {"mass": jnp.array([2.0, 3.0])}
     slow = Constraint("d_x", high=1.0)
-    problem = Problem(base, unknowns, effort, (slow,), rows, "worst")
+    problem = Problem(base, parameters, effort, (slow,), rows, "worst")
     problem = problem.cut(_segments(problem, np.zeros(2), 3, None))
     assert problem.size == 2 + 2 * 2 * 2
     y = jnp.asarray(np.random.default_rng(0).normal(scale=0.05, size=problem.size))

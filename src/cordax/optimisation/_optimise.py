@@ -13,7 +13,8 @@ import numpy as np
 
 from .._base.checks import require, require_instance, require_known, require_number, require_whole
 from ..mechanics import Controller, System
-from ..parameters.parameter import Parameter, varied
+from ..parameters.parameter import Parameter, ParameterSet, collect_box, varied
+from ..parameters.tree_path import DURATION
 from ..simulation._simulate import simulate
 from ..simulation.experiment import Experiment
 from .constraint import Constraint
@@ -21,7 +22,6 @@ from .optimum import Optimum, by_name
 from .problem import Problem, motion
 from .scipy_slsqp import Search
 from .shooting import Segments
-from .unknowns import Unknowns
 
 FLAT = "converged where it began: the cost does not change with any of the numbers there"
 
@@ -118,16 +118,16 @@ def optimise(
         equal = len(set(lengths.values())) == 1 and min(lengths.values()) > (0,)
         require(equal, "scenarios", lengths, "columns of one length, at least one row")
         varied(base, {name: x[0] for name, x in rows.items()})  # names and shapes
-    unknowns = Unknowns.of(parameters, base)
-    _check_clock(base, unknowns.timed, segments, still)
-    problem = Problem(base, unknowns, cost, tuple(constraints), rows, combine, still)
-    y0 = np.zeros(unknowns.size)
+    vector = collect_box(parameters, base)
+    _check_clock(base, DURATION in vector.names, segments, still)
+    problem = Problem(base, vector, cost, tuple(constraints), rows, combine, still)
+    y0 = np.zeros(vector.size)
     if start is not None:
         values = start.values if isinstance(start, Optimum) else start
-        y0 = np.asarray((unknowns.read(values) - unknowns.start) / unknowns.units)
+        y0 = vector.coordinates(_start_values(vector, values))
     if segments > 1:
         problem = problem.cut(_segments(problem, y0, segments, start))
-        y0 = np.concatenate([y0, np.zeros(problem.size - unknowns.size)])
+        y0 = np.concatenate([y0, np.zeros(problem.size - vector.size)])
     begin = [y0]
     if starts > 1:
         look = Search(problem, progress)
@@ -142,6 +142,18 @@ def optimise(
         warnings.warn(f"optimise: {best.found.reason}", stacklevel=2)
     total = lambda name: sum(getattr(end.found, name) for end in ends)
     return best.found._replace(**{name: total(name) for name in ("evaluations", "failed_runs")})
+
+
+def _start_values(parameters: ParameterSet, values: Mapping[str, float]) -> np.ndarray:
+    """Start values (p,), with other `values` by name."""
+    x = np.array(parameters.values(parameters.origin))
+    for name, value in values.items():
+        require_known("start", name, parameters.names)
+        x[parameters.names.index(name)] = value
+    for name, value, bounds in zip(parameters.names, x, parameters.number_bounds, strict=True):
+        low, high = bounds or (-math.inf, math.inf)
+        require(low <= value <= high, f"start {name}", value, f"{low:g} to {high:g}")
+    return x
 
 
 def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool) -> None:
@@ -169,7 +181,7 @@ def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool
 
 def _segments(problem: Problem, y0, count: int, start) -> Segments:
     """Nodes on the motion from the start, or on the one that was found before."""
-    x, experiment = problem.values(jnp.asarray(y0)), problem.experiment
+    experiment = problem.experiment
     steps = experiment.steps // count
     if isinstance(start, Optimum) and start.trajectory is not None and not problem.scenarios:
         runs = jax.tree.map(lambda a: jnp.asarray(a)[None], _arrays(start.trajectory))
@@ -177,7 +189,9 @@ def _segments(problem: Problem, y0, count: int, start) -> Segments:
         fits = runs.t.shape[1] == stored
         require(fits, "start", f"{runs.t.shape[1]} stored instants", f"{stored}, as before")
     else:
-        runs = problem.over_scenarios(lambda _, scenario: _arrays(problem.run(x, scenario)))
+        runs = problem.over_scenarios(
+            lambda _, scenario: _arrays(problem.run(jnp.asarray(y0), scenario))
+        )
     return Segments.of(runs, count, steps, experiment.system.difference)
 
 
@@ -245,7 +259,7 @@ def _run(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> tu
 
 def _report(search: Search, end: _Point, y0) -> _End:
     problem, y = search.problem, end.y
-    names = problem.unknowns.names
+    names = problem.parameters.names
     search.cost(y)
     evaluated = search.found[0]
     beyond, out = search.beyond(), search.violation()
@@ -261,7 +275,7 @@ def _report(search: Search, end: _Point, y0) -> _End:
     multipliers = {c.label: x / c.scale for c, x in zip(problem.constraints, pushes, strict=True)}
     history = np.array(search.history).reshape(-1, 2)
     way = np.array(search.way).reshape(-1, len(names))
-    best = problem.known(y)
+    best = problem.solution(y)
     numbers = by_name(names, problem.values(y)), by_name(names, problem.values(y0))
     found = Optimum(
         *numbers,
@@ -277,7 +291,7 @@ def _report(search: Search, end: _Point, y0) -> _End:
         _reason(end, kept, descent, search),
         search.evaluations,
         search.failed,
-        {name: x for name, x in zip(names, problem.unknowns.symbols, strict=True) if x},
+        {name: x for name, x in zip(names, problem.parameters.units, strict=True) if x},
         {c.label: FEASIBLE * c.scale for c in problem.constraints},
         float(np.max(np.abs(search.residual), initial=0.0)),
     )

@@ -11,25 +11,24 @@ import jax.numpy as jnp
 from .._base.checks import require
 from .._base.results import Result
 from .._jax.identity import filter_jit
-from ..parameters.parameter import varied
+from ..parameters.parameter import ParameterSet, varied
 from ..simulation._simulate import simulate, simulate_steps
 from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
 from .constraint import Constraint
 from .shooting import Segments, together
-from .unknowns import Unknowns
 
 #: starts that are tried side by side
 _TOGETHER = 16
 
 
 class Problem(eqx.Module):
-    """Search coordinates `y`: one each unit of the unknowns, from zero at the start; then those of
-    the nodes, where the motion is cut into `segments`. Without motion (`still`) cost and
+    """Search coordinates `y`: those of the parameters, zero at the start, followed by those of
+    the nodes if the motion is split into `segments`. Without motion (`still`), cost and
     constraints are functions of the machine."""
 
     experiment: Experiment
-    unknowns: Unknowns
+    parameters: ParameterSet
     cost: Callable[[Any], Any] = eqx.field(static=True)
     constraints: tuple[Constraint, ...] = eqx.field(static=True)
     scenarios: dict[str, jax.Array]
@@ -45,28 +44,28 @@ class Problem(eqx.Module):
     def size(self) -> int:
         """Of `y`."""
         scenarios, nodes, numbers = self.segments.shape if self.segments else (0, 0, 0)
-        return self.unknowns.size + scenarios * nodes * numbers
+        return self.parameters.size + scenarios * nodes * numbers
 
     def values(self, y):
-        """The unknowns at `y`, in their own units."""
-        return self.unknowns.start + self.unknowns.units * y[: self.unknowns.size]
+        """Parameter values at `y`, shape (p,)."""
+        return self.parameters.values(y)
 
-    def variant(self, x, scenario: dict) -> Experiment:
-        return varied(self.unknowns.apply(self.experiment, x), scenario)
+    def variant(self, y, scenario: dict) -> Experiment:
+        """The experiment of a scenario at `y`, with its original duration."""
+        return varied(self.parameters.insert(self.experiment, y), scenario)
 
-    def step(self, x):
-        """The time step [s] where the duration is unknown, else the experiment's own."""
-        if self.unknowns.timed:
-            return x[-1] / self.experiment.steps
-        return self.experiment.time_step
+    def step(self, y):
+        """Time step [s]; the number of steps is constant if the duration is a parameter."""
+        duration = self.parameters.duration(y)
+        return self.experiment.time_step if duration is None else duration / self.experiment.steps
 
-    def run(self, x, scenario: dict) -> Any:
-        """The motion in one piece; the machine itself where nothing moves."""
-        variant = self.variant(x, scenario)
+    def run(self, y, scenario: dict) -> Any:
+        """The trajectory without segments; the machine itself if nothing is simulated."""
+        variant = self.variant(y, scenario)
         if self.still:
             return variant.system
-        if self.unknowns.timed:
-            return simulate_steps(variant, self.experiment.steps, dt=self.step(x))
+        if self.parameters.duration(y) is not None:
+            return simulate_steps(variant, self.experiment.steps, dt=self.step(y))
         return simulate(variant, throw=False, adjoint="scan")
 
     def measured(self, run) -> dict[str, Any]:
@@ -92,13 +91,12 @@ class Problem(eqx.Module):
     def evaluate(self, y) -> dict[str, Any]:
         """`cost`, `costs` of the scenarios, constraints `rows` (n_scenarios, m), `gaps` between
         segments, and which scenarios are `good`."""
-        x = self.values(y)
         if self.segments is not None:
-            runs, good = self.pieces(x, self.nodes(y))
-            return self.assembled(x, self.nodes(y), runs) | {"good": good}
+            runs, good = self.pieces(y, self.nodes(y))
+            return self.assembled(y, self.nodes(y), runs) | {"good": good}
 
         def one(_, scenario):
-            run = self.run(x, scenario)
+            run = self.run(y, scenario)
             good = jnp.asarray(True) if self.still else run.result == Result.SUCCESSFUL
             return self.measured(run) | {"good": good}
 
@@ -107,7 +105,7 @@ class Problem(eqx.Module):
     def sizes(self) -> list[int]:
         """How many numbers each constraint has."""
         first = {name: x[0] for name, x in self.scenarios.items()}
-        rows = lambda: [c.values(self.run(self.unknowns.start, first)) for c in self.constraints]
+        rows = lambda: [c.values(self.run(self.parameters.origin, first)) for c in self.constraints]
         return [x.size for x in eqx.filter_eval_shape(rows)]
 
     def linear(self, y) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -126,29 +124,29 @@ class Problem(eqx.Module):
     # --- in segments
     def nodes(self, y):
         assert self.segments is not None
-        return y[self.unknowns.size :].reshape(self.segments.shape)
+        return y[self.parameters.size :].reshape(self.segments.shape)
 
-    def pieces(self, x, nodes):
+    def pieces(self, y, nodes):
         """All segments, (n_scenarios, count, ...) each, and which scenarios succeeded."""
 
         def one(i, scenario, nodes):
             zs = jnp.concatenate([jnp.zeros_like(nodes[:1]), nodes])
-            piece = lambda k, z: self.piece(x, i, scenario, k, z)
+            piece = lambda k, z: self.piece(y, i, scenario, k, z)
             return jax.vmap(piece)(jnp.arange(len(zs)), zs)
 
         runs = self.over_scenarios(one, nodes)
         return runs, jnp.all(runs.result == Result.SUCCESSFUL, axis=1)
 
-    def piece(self, x, i, scenario, k, z) -> Trajectory:
+    def piece(self, y, i, scenario, k, z) -> Trajectory:
         assert self.segments is not None
-        return self.segments.run(self.variant(x, scenario), i, k, z, self.step(x))
+        return self.segments.run(self.variant(y, scenario), i, k, z, self.step(y))
 
-    def assembled(self, x, nodes, runs: Trajectory) -> dict[str, Any]:
+    def assembled(self, y, nodes, runs: Trajectory) -> dict[str, Any]:
         segments = self.segments
         assert segments is not None
 
         def one(i, scenario, nodes, runs):
-            system = self.variant(x, scenario).system
+            system = self.variant(y, scenario).system
             gaps = segments.gaps(system, i, runs, nodes)
             return self.measured(together(runs, system)) | {"gaps": gaps}
 
@@ -156,16 +154,14 @@ class Problem(eqx.Module):
 
     def whole(self, y, scenario: int = 0) -> Trajectory:
         """The motion of a scenario, its segments end to end."""
-        x, nodes = self.values(y), self.nodes(y)
-        runs = jax.tree.map(lambda a: a[scenario], self.pieces(x, nodes)[0])
+        runs = jax.tree.map(lambda a: a[scenario], self.pieces(y, self.nodes(y))[0])
         case = {name: a[scenario] for name, a in self.scenarios.items()}
-        return together(runs, self.variant(x, case).system)
+        return together(runs, self.variant(y, case).system)
 
     def linear_pieces(self, y):
         """A segment depends on the unknowns and its own node alone: it carries so many directions,
         not those of all nodes. Costs and constraints are functions of the segments."""
-        x, nodes = self.values(y), self.nodes(y)
-        p, units = self.unknowns.size, self.unknowns.units
+        nodes, p = self.nodes(y), self.parameters.size
         segments = self.segments
         assert segments is not None
         size = segments.node_size
@@ -175,7 +171,7 @@ class Problem(eqx.Module):
 
             def piece(k, z):
                 def moved(d):
-                    run = self.piece(x + units * d[:p], i, scenario, k, z + d[p:])
+                    run = self.piece(y[:p] + d[:p], i, scenario, k, z + d[p:])
                     return eqx.partition(run, eqx.is_inexact_array)
 
                 run, slopes, rest = pushed(moved, jnp.zeros(p + size, y.dtype))
@@ -189,7 +185,7 @@ class Problem(eqx.Module):
 
         def measured(y, smooth):
             runs = eqx.combine(smooth, rest)
-            found = self.assembled(self.values(y), self.nodes(y), runs)
+            found = self.assembled(y, self.nodes(y), runs)
             return {name: found.pop(name) for name in _SMOOTH}, found
 
         def push(direction):
@@ -205,9 +201,14 @@ class Problem(eqx.Module):
         found, slopes, more = jax.vmap(push, out_axes=axes)(jnp.eye(y.shape[0], dtype=y.dtype))
         return found | more | {"good": good}, slopes
 
-    def known(self, y) -> Experiment:
-        """The experiment with the numbers at `y`."""
-        return self.unknowns.known(self.experiment, self.values(jnp.asarray(y)))
+    def solution(self, y) -> Experiment:
+        """The experiment with the parameters at `y`."""
+        y = jnp.asarray(y)
+        experiment, duration = self.variant(y, {}), self.parameters.duration(y)
+        if duration is None:
+            return experiment
+        duration = float(duration)
+        return experiment.replace(duration=duration, dt=duration / self.experiment.steps)
 
     def cut(self, segments: Segments) -> "Problem":
         return dataclasses.replace(self, segments=segments)

@@ -1,4 +1,4 @@
-"""From SciPy's several functions of the unknowns to one evaluation, and the way so far."""
+"""Search by SciPy's SLSQP: its separate functions share one evaluation of the problem."""
 
 import math
 from typing import Any
@@ -41,11 +41,11 @@ class Search:
 
     def box(self) -> Box:
         """Bounds of `y`."""
-        unknowns = self.problem.unknowns
-        start, units = np.asarray(unknowns.start), np.asarray(unknowns.units)
-        pairs = zip(unknowns.bounds, start, units, strict=True)
-        free = [(-math.inf, math.inf)] * (self.problem.size - unknowns.size)
-        return [((low - x) / u, (high - x) / u) for (low, high), x, u in pairs] + free
+        parameters = self.problem.parameters
+        free = (-math.inf, math.inf)
+        low, high = zip(*(b or free for b in parameters.number_bounds), strict=True)
+        box = zip(*map(parameters.coordinates, (low, high)), strict=True)
+        return [*box, *[free] * (self.problem.size - parameters.size)]
 
     def usable(self, y0: np.ndarray) -> bool:
         """Whether a search may begin there."""
@@ -84,7 +84,7 @@ class Search:
     def spread(self, starts: int, seed: int, first: np.ndarray) -> list[np.ndarray]:
         """`first` and so many more within the bounds, the best ones before the others; without
         those that fail."""
-        box = np.array(self.box()[: self.problem.unknowns.size])
+        box = np.array(self.box()[: self.problem.parameters.size])
         require(bool(np.isfinite(box).all()), "starts", starts, "1, or Parameters with bounds")
         share = latin_hypercube(starts, len(box), seed)
         ys = np.tile(first, (starts + 1, 1))
@@ -175,7 +175,7 @@ class Search:
             whole[:, chosen] += given[used : used + size].reshape(n, -1)
             used += size
             if chosen is equal and self.problem.segments is not None:
-                used += self.problem.size - self.problem.unknowns.size
+                used += self.problem.size - self.problem.parameters.size
         return np.split(whole, np.cumsum(self.sizes)[:-1], axis=1) if self.sizes else []
 
     def beyond(self) -> np.ndarray:

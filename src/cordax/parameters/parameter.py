@@ -1,6 +1,7 @@
 """Named numbers of an experiment, to be fitted or varied, and the coordinates of a search."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,7 +13,7 @@ import numpy as np
 from .._base.checks import is_number, known_values, require, require_known, require_shape
 from .._base.precision import as_float_array
 from ..simulation.experiment import Experiment
-from .tree_path import Place, place_of, unit_of_place
+from .tree_path import DURATION, Place, place_of, unit_of_place
 
 Transform = Literal["log", "linear"]
 
@@ -108,8 +109,9 @@ def _pair(given: Any) -> tuple[float, float] | None:
 class ParameterSet(eqx.Module):
     """All parameters of a fit as one vector y of search coordinates, zero at the start.
 
-    value = start exp(y) ("log"), start + |start| y ("linear"; start + y if it is zero),
-    or low + (high - low) sigmoid(y + y_0) within bounds.
+    value = start exp(y) ("log"), start + scale y ("linear"),
+    or low + (high - low) sigmoid(y + y_0) ("bounded"). The scale is the width of the bounds,
+    else |start|, or 1 if that is zero.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)  # one per number
@@ -170,8 +172,19 @@ class ParameterSet(eqx.Module):
         )
 
     def values(self, y) -> jax.Array:
-        """The numbers at search coordinates `y`, shape (p,) each."""
+        """Values at search coordinates `y`, shape (p,) each."""
         return jnp.concatenate([x.ravel() for x in self._arrays(y)])
+
+    def coordinates(self, values) -> np.ndarray:
+        """Search coordinates (p,) of values (p,), for parameters that are all "linear"."""
+        start = np.concatenate([np.ravel(x) for x in self.starts])
+        pairs = zip(self.starts, self.bounds, strict=True)
+        scale = np.concatenate([np.ravel(_scale(*pair)) for pair in pairs])
+        return (np.asarray(values) - start) / scale
+
+    def duration(self, y) -> Any:
+        """Duration [s] at search coordinates `y`; None if it is not a parameter."""
+        return self.values(y)[self.names.index(DURATION)] if DURATION in self.names else None
 
     def insert(
         self, experiment: Experiment, y, recording: int = 0, *, start: bool = True
@@ -201,7 +214,7 @@ class ParameterSet(eqx.Module):
             if kind == "log":
                 arrays.append(start * jnp.exp(part))
             elif kind == "linear":
-                arrays.append(start + jnp.where(start == 0, 1.0, jnp.abs(start)) * part)
+                arrays.append(start + _scale(start, bounds) * part)
             else:
                 low, high = bounds  # pyright: ignore
                 share = (start - low) / (high - low)
@@ -211,11 +224,22 @@ class ParameterSet(eqx.Module):
         return arrays
 
 
+def _scale(start, bounds: tuple[float, float] | None) -> jax.Array:
+    """Change of a value for one unit of a linear search coordinate."""
+    if bounds is not None and math.isfinite(bounds[1] - bounds[0]):
+        return jnp.full_like(start, bounds[1] - bounds[0])
+    return jnp.where(start == 0, 1.0, jnp.abs(start))
+
+
 def collect(
-    parameters: Sequence[str | Parameter], experiment: Experiment | Sequence[Experiment]
+    parameters: Sequence[str | Parameter],
+    experiment: Experiment | Sequence[Experiment],
+    *,
+    timed: bool = False,
 ) -> ParameterSet:
-    """Find the parameters in the experiment, or in those of several recordings; their values there,
-    for what is shared those in the first, are the start of the search."""
+    """Find parameters in the experiment, or in those of several recordings. The search starts at
+    their values there; a parameter that all recordings share starts at its value in the first.
+    `timed`: the name "duration" is the experiment's duration [s]."""
     require(
         isinstance(parameters, (list, tuple))
         and len(parameters) > 0
@@ -230,7 +254,7 @@ def collect(
     for parameter in (p if isinstance(p, Parameter) else Parameter(p) for p in parameters):
         each = parameter.name.startswith("state0") if parameter.each is None else parameter.each
         for i in range(len(experiments)) if several and each else (None,):
-            place = _place(parameter, experiments[i or 0])
+            place = _place(parameter, experiments[i or 0], timed)
             start = as_float_array(place.read(experiments[i or 0]))
             if parameter.start is not None:
                 given = as_float_array(parameter.start, f"{parameter.name}: start")
@@ -260,8 +284,27 @@ def collect(
     return ParameterSet(*map(tuple, listed))
 
 
-def _place(parameter: Parameter, experiment: Experiment) -> Place:
-    return place_of(parameter.name, experiment, parameter.where, parameter.tied)
+def collect_box(parameters: Sequence[str | Parameter], experiment: Experiment) -> ParameterSet:
+    """Parameters of a search within a box: all are "linear", and `bounds` limit their values. The
+    duration of the experiment [s] may be one of them."""
+    for p in (p for p in parameters if isinstance(p, Parameter)):
+        require(p.prior is None, f"{p.name}: prior", p.prior, "none: it belongs to `identify`")
+        require(not p.each, f"{p.name}: each", p.each, "none: it belongs to `identify`")
+    collected = collect(parameters, experiment, timed=True)
+    bounds = list(collected.bounds)
+    if DURATION in collected.names:
+        i = [place.of_time for place in collected.places].index(True)
+        low, high = bounds[i] or (0.0, math.inf)
+        value = float(collected.starts[i])
+        inside = max(low, 0.0) < value < high
+        require(inside, DURATION, value, f"a start between {low:g} and {high:g}")
+        bounds[i] = (max(low, 1e-3 * value), high)
+    kinds = ("linear",) * len(bounds)
+    return dataclasses.replace(collected, kinds=kinds, bounds=tuple(bounds))
+
+
+def _place(parameter: Parameter, experiment: Experiment, timed: bool = False) -> Place:
+    return place_of(parameter.name, experiment, parameter.where, parameter.tied, timed)
 
 
 def _require_alike(parameter: Parameter, start, experiments: list[Experiment]) -> None:

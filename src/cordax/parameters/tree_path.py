@@ -5,9 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 
 from .._base.checks import require, require_shape
 from ..simulation.experiment import Experiment
+
+
+#: name of an experiment's duration among parameters
+DURATION = "duration"
 
 
 class Place(eqx.Module):
@@ -21,6 +26,10 @@ class Place(eqx.Module):
     def of_start(self) -> bool:
         return isinstance(self.leaf, Path) and self.leaf.steps[0] == "state0"
 
+    @property
+    def of_time(self) -> bool:
+        return isinstance(self.leaf, Duration)
+
     def read(self, experiment: Experiment):
         leaf = self.leaf(experiment)
         return leaf if self.entry is None else leaf[self.entry]
@@ -28,6 +37,8 @@ class Place(eqx.Module):
     def write(self, experiment: Experiment, value) -> Experiment:
         for place in self.tied:
             experiment = place.write(experiment, value)
+        if self.of_time:  # not an array: who simulates sets it
+            return experiment
         if self.entry is not None:
             value = self.leaf(experiment).at[self.entry].set(value)
         return eqx.tree_at(self.leaf, experiment, value)
@@ -38,15 +49,22 @@ def place_of(
     experiment: Experiment,
     where: Callable[[Any], Any] | None = None,
     tied: Sequence[str] = (),
+    timed: bool = False,
 ) -> Place:
-    """By a dotted path, or `where`, a function of the machine which then only is called `name`;
-    with the places that are `tied` to it, of the same shape."""
-    known = where is None
-    place = _by_path(name, experiment) if known else _by_function(name, experiment, where)
-    others = tuple(_by_path(other, experiment) for other in tied)
-    for other, found in zip(tied, others, strict=True):
-        require_shape(other, found.read(experiment), place.read(experiment).shape)
-    return Place(place.leaf, place.entry, others)
+    """Place of a parameter by its dotted path `name`, or by `where`, a function of the machine;
+    with the places that are `tied` to it, of the same shape. `timed`: "duration" is the
+    experiment's duration [s]."""
+    if timed and name == DURATION:
+        require(where is None, DURATION, "where", "a Parameter without it")
+        place = Place(Duration())
+    elif where is None:
+        place = _by_path(name, experiment)
+    else:
+        place = _by_function(name, experiment, where)
+    followers = tuple(_by_path(path, experiment) for path in tied)
+    for path, follower in zip(tied, followers, strict=True):
+        require_shape(path, follower.read(experiment), place.read(experiment).shape)
+    return Place(place.leaf, place.entry, followers)
 
 
 def _by_function(name: str, experiment: Experiment, where) -> Place:
@@ -94,8 +112,15 @@ class Path(eqx.Module):
         return hash(self.steps)
 
 
+class Duration(eqx.Module):
+    """The duration of an experiment [s]."""
+
+    def __call__(self, experiment):
+        return jnp.asarray(experiment.duration, float)
+
+
 class OfMachine(eqx.Module):
-    """A function from the machine, asked of an experiment. Equal for equal functions, likewise."""
+    """A function of the experiment's machine. Equal for equal functions, like `Path`."""
 
     where: Callable[[Any], Any] = eqx.field(static=True)
 
@@ -149,6 +174,8 @@ def _require_floats(name: str, node) -> None:
 
 def unit_of_place(place: Place, experiment: Experiment) -> str:
     """The unit that the docstring of the part which holds a number gives it: `` `name` [N] ``."""
+    if place.of_time:
+        return "s"
     steps = place.leaf.steps if isinstance(place.leaf, Path) else ()
     if not steps or not isinstance(steps[-1], str):
         return ""
