@@ -7,6 +7,8 @@ less initial state of the next, are residuals with weights that grow until the g
 result is the starting point of an ordinary search over the whole recording.
 """
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,12 +16,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._base.checks import known_values, require
-from .._base.results import GOOD
+from .._base.results import Result
 from .._jax.identity import filter_jit
 from ..mechanics import State, System
 from ..parameters.parameter import ParameterSet
+from ..shooting import Segments, differentiate, push_forward, require_restartable
 from ..simulation.experiment import Experiment
-from ..simulation.plan import Plan
 from .problem import Problem, Trial
 from .resample import values_at
 from .time_grid import Grid
@@ -30,24 +32,19 @@ MISSES = (0.1, 0.01, 1e-3, 1e-5, 1e-7)
 
 
 class Pieces(eqx.Module):
-    """Cuts of one recording: guessed states, shape (n_cuts, ...) each, their scales, and the start
-    time of each segment [s]. Instants of segment i are `t[rows[i]]`, a table padded with row 0
-    where `used` is False; `grids` contain their positions in it."""
+    """Segments of one recording. Instants of segment k are `t[rows[k]]`, a table padded with row 0
+    where `used` is False; `places` and `beyond` are their positions in it, as in `Grid`."""
 
-    cuts: State
-    size_q: Float[Array, " n_v"]
-    size_v: Float[Array, " n_v"]
-    begin: Float[Array, " s"]
+    segments: Segments
     rows: Array
     used: Array
     beyond: Array
     places: Array
-    steps: int = eqx.field(static=True)
 
 
 class Shooting(eqx.Module):
-    """A `Problem` with the states at cuts as additional unknowns: coordinates (y, cuts of the first
-    recording, of the second...)."""
+    """A `Problem` with the states at nodes as additional unknowns: coordinates (y, nodes of the
+    first recording, of the second...)."""
 
     problem: Problem
     pieces: tuple[Pieces, ...]
@@ -59,7 +56,7 @@ class Shooting(eqx.Module):
 
     @property
     def origin(self) -> Array:
-        size = sum(p.cuts.v.size * 2 for p in self.pieces)
+        size = sum(math.prod(p.segments.shape) for p in self.pieces)
         return jnp.zeros(self.problem.parameters.size + size)
 
     def failed(self, trajectories) -> Array:
@@ -67,125 +64,62 @@ class Shooting(eqx.Module):
         return jnp.zeros(1, bool)
 
     def jacobian(self, z):
-        """As `Problem.jacobian`; each segment is differentiated only by the unknowns it depends
-        on."""
+        """As `Problem.jacobian`."""
         p = self.problem.parameters.size
-        y, used, blocks_r, blocks_J, good = z[:p], p, [], [], True
+        y, used, residuals, blocks, good = z[:p], p, [], [], True
         for i, (trial, pieces) in enumerate(zip(self.problem.trials, self.pieces, strict=True)):
-            m, n = len(pieces.cuts.q), pieces.cuts.v.shape[-1]
-            shifts = z[used : used + 2 * n * m].reshape(m, 2 * n)
-            r, J, ok = self._trial(i, trial, pieces, y, shifts)
+            end = used + math.prod(pieces.segments.shape)
+            r, J, succeeded = self._trial(i, trial, pieces, jnp.append(y, z[used:end]))
             wide = jnp.zeros((len(r), z.size)).at[:, :p].set(J[:, :p])
-            wide = wide.at[:, used : used + 2 * n * m].set(J[:, p:])
-            blocks_r.append(r)
-            blocks_J.append(wide)
-            good, used = good & ok, used + 2 * n * m
-        known = self.problem.parameters.prior_residuals
-        blocks_r.append(known(y))
-        prior = jax.jacfwd(known)(y)
-        blocks_J.append(jnp.zeros((len(prior), z.size)).at[:, :p].set(prior))
-        r, J = jnp.concatenate(blocks_r), jnp.concatenate(blocks_J)
+            residuals.append(r)
+            blocks.append(wide.at[:, used:end].set(J[:, p:]))
+            good, used = good & succeeded, end
+        priors = self.problem.parameters.prior_residuals
+        residuals.append(priors(y))
+        slopes = jax.jacfwd(priors)(y)
+        blocks.append(jnp.zeros((len(slopes), z.size)).at[:, :p].set(slopes))
+        r, J = jnp.concatenate(residuals), jnp.concatenate(blocks)
         return jnp.where(good, J, 0.0), (jnp.where(good, r, jnp.inf), ())
 
-    def _trial(self, number: int, trial: Trial, pieces: Pieces, y, shifts):
-        """Residuals of all segments, followed by the gaps at cuts; their Jacobian by (y,
-        shifts)."""
-        p, (m, n2) = y.size, shifts.shape
+    def _trial(self, number: int, trial: Trial, pieces: Pieces, y):
+        """Residuals of all segments, followed by the gaps at nodes; their Jacobian by `y`:
+        parameters, then nodes."""
+        p = self.problem.parameters.size
+        nodes = y[p:].reshape(1, *pieces.segments.shape)
         insert = self.problem.parameters.insert
-        system = trial.experiment.system
-
-        def first(y):
-            return insert(trial.experiment, y, number).start
-
-        def later(i, shift):
-            return _moved(system, pieces, i, shift)
-
-        def segment(y, state, begin, rows, used, places, beyond):
-            return _segment(
-                insert(trial.experiment, y, number), trial, pieces, state,
-                begin, rows, used, places, beyond,
-            )  # fmt: skip
-
-        data = pieces.begin, pieces.rows, pieces.used, pieces.places, pieces.beyond
-        of_first = lambda y: segment(y, first(y), *(x[0] for x in data))
-        (J0, E0), (r0, e0, ok0) = jax.jacfwd(lambda y: _twice(of_first(y)), has_aux=True)(y)
-
-        def of_later(i, shift):
-            f = lambda both: segment(both[0], later(i, both[1]), *(x[i + 1] for x in data))
-            return jax.jacfwd(lambda both: _twice(f(both)), has_aux=True)((y, shift))
-
-        (Js, Es), (rs, es, oks) = jax.vmap(of_later)(jnp.arange(m), shifts)
-        # residuals
-        r = jnp.concatenate([r0, rs.ravel()])
-        rows_later = jnp.zeros((m, rs.shape[1], m, n2))
-        rows_later = rows_later.at[jnp.arange(m), :, jnp.arange(m), :].set(Js[1])
-        by_shift = jnp.concatenate(
-            [jnp.zeros((len(r0), m * n2)), rows_later.reshape(m * rs.shape[1], m * n2)]
-        )
-        J = jnp.concatenate([jnp.concatenate([J0, Js[0].reshape(-1, p)]), by_shift], axis=1)
-        # gap at each cut: the end of the segment before it less the state at the cut
-        ends = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b[:-1]]), e0, es)
-        size = jnp.concatenate([pieces.size_q, pieces.size_v])
-
-        def missed(end, i, shift):
-            state = later(i, shift)
-            gap = jnp.concatenate([system.difference(state.q, end[0]), end[1] - state.v])
-            return self.weight * gap / size
-
-        each = jnp.arange(m)
-        gaps = jax.vmap(missed)(ends, each, shifts)
-        by_end = jax.vmap(jax.jacfwd(missed))(ends, each, shifts)
-        by_own = jax.vmap(jax.jacfwd(missed, argnums=2))(ends, each, shifts)
-        (Eq_y, Eq_s), (Ev_y, Ev_s) = Es  # derivatives of (q, v) at the ends by (y, shift)
-        before = [jnp.concatenate([a[None], b[:-1]]) for a, b in zip(E0, (Eq_y, Ev_y), strict=True)]
-        G_y = _chained(by_end, before)
-        own = jnp.zeros((m, n2, m, n2)).at[each, :, each, :].set(by_own)
-        own = own.at[each[1:], :, each[:-1], :].set(
-            _chained([x[1:] for x in by_end], [x[:-1] for x in (Eq_s, Ev_s)])
-        )
-        G = jnp.concatenate([G_y.reshape(m * n2, p), own.reshape(m * n2, m * n2)], axis=1)
-        return (
-            jnp.concatenate([r, gaps.ravel()]),
-            jnp.concatenate([J, G]),
-            ok0 & jnp.all(oks),
+        experiment = trial.experiment.replace(
+            t0=trial.grid.t0, dt=trial.grid.dt, save_every=trial.grid.save_every
         )
 
+        def segment(y, k, z):
+            return _segment(insert(experiment, y, number), trial, pieces, k, z)
 
-def _chained(by_end, ends) -> Array:
-    """d(gap)/d(end) d(end)/dx of each cut, summed over coordinates and velocities."""
-    return sum(jnp.einsum("mij,mjk->mik", a, b) for a, b in zip(by_end, ends, strict=True))  # pyright: ignore
+        def rows(y, values):
+            residuals, (q, v), succeeded = jax.tree.map(lambda x: x[0], values)
+            nodes = y[p:].reshape(pieces.segments.shape)
+            gaps = pieces.segments.gaps(insert(experiment, y, number).system, q, v, nodes)
+            r = jnp.concatenate([residuals.ravel(), self.weight * gaps.ravel()])
+            return r, jnp.all(succeeded)
 
-
-def _twice(found):
-    r, end, ok = found
-    return (r, end), (r, end, ok)
-
-
-def _moved(system: System, pieces: Pieces, i, shift) -> State:
-    n = pieces.size_v.size
-    q = system.retract(pieces.cuts.q[i], shift[:n] * pieces.size_q)
-    return State(q, pieces.cuts.v[i] + shift[n:] * pieces.size_v)
+        values, slopes = differentiate(segment, y[:p], nodes[0])
+        first = lambda tree: jax.tree.map(lambda x: x[None], tree)
+        return push_forward(rows, y, nodes.shape, first(values), first(slopes))
 
 
-def _segment(
-    experiment: Experiment, trial: Trial, pieces: Pieces, state, begin, rows, used, places, beyond
-):
-    """Residuals of one segment, its last state, and whether it succeeded."""
-    grid = trial.grid
-    plan = Plan.of(experiment.replace(dt=grid.dt, save_every=grid.save_every), state)
-    t0 = jnp.asarray(begin)
-    part, carry = plan.advance(plan.begin(state, t0), t0, pieces.steps // grid.save_every)
-    here = Grid(0.0, grid.dt, pieces.steps, grid.save_every, grid.on_rows, places, beyond)
-    values = trial.recording.values
-    simulated = values_at(part, experiment, here, values)
-    found = []
-    for name, recorded in values.items():
+def _segment(experiment: Experiment, trial: Trial, pieces: Pieces, k, z):
+    """Residuals of segment `k`, its last state, and whether it succeeded."""
+    grid, steps = trial.grid, pieces.segments.steps
+    run = pieces.segments.run(experiment, k, z, grid.dt)
+    places, beyond = pieces.places[k], pieces.beyond[k]
+    here = Grid(0.0, grid.dt, steps, grid.save_every, grid.on_rows, places, beyond)
+    simulated = values_at(run, experiment, here, trial.recording.values)
+    residuals, rows = [], pieces.rows[k]
+    for name, recorded in trial.recording.values.items():
         level = jnp.broadcast_to(trial.noise[name], recorded.shape)[rows]
-        recorded = recorded[rows]
-        r = (recorded - simulated[name]) / level
-        mask = used.reshape(-1, *(1,) * (r.ndim - 1)) & ~jnp.isnan(recorded)
-        found.append(jnp.where(mask, r, 0.0).ravel())
-    return jnp.concatenate(found), (carry.state.q, carry.state.v), carry.status[0] == GOOD
+        r = (recorded[rows] - simulated[name]) / level
+        used = pieces.used[k].reshape(-1, *(1,) * (r.ndim - 1)) & ~jnp.isnan(recorded[rows])
+        residuals.append(jnp.where(used, r, 0.0).ravel())
+    return jnp.concatenate(residuals), (run.q[-1], run.v[-1]), run.result == Result.SUCCESSFUL
 
 
 def shooting(problem: Problem, y, segments: int) -> Shooting:
@@ -197,12 +131,12 @@ def shooting(problem: Problem, y, segments: int) -> Shooting:
     return Shooting(problem, pieces, jnp.asarray(1.0))
 
 
-def _pieces(trial: Trial, run, segments: int) -> Pieces:
+def _pieces(trial: Trial, run, parts: int) -> Pieces:
     system, grid = trial.experiment.system, trial.grid
     _check(trial)
     stored = grid.steps // grid.save_every
-    require(segments <= stored, "segments", segments, f"at most the {stored} stored steps")
-    each = -(-stored // segments)
+    require(parts <= stored, "segments", parts, f"at most the {stored} stored steps")
+    each = -(-stored // parts)
     count = -(-stored // each)
     rows = np.asarray(grid.rows)
     # an instant on a cut belongs to the segment before it; the first instant to the first
@@ -224,8 +158,10 @@ def _pieces(trial: Trial, run, segments: int) -> Pieces:
     size_q = np.maximum(size_v * span, 1e-6)
     if system.flat:
         size_q = np.sqrt(np.mean(q**2, axis=0)) + 1e-3 * np.sqrt(np.mean(q**2)) + 1e-12
-    arrays = (jnp.asarray(x) for x in (size_q, size_v, begin, table, used, beyond, places))
-    return Pieces(State(jnp.asarray(q), jnp.asarray(v)), *arrays, steps=each * grid.save_every)
+    scale = jnp.asarray(np.concatenate([size_q, size_v]))
+    states = State(jnp.asarray(q), jnp.asarray(v))
+    segments = Segments(each * grid.save_every, states, scale)
+    return Pieces(segments, *map(jnp.asarray, (table, used, beyond, places)))
 
 
 def _check(trial: Trial) -> None:
@@ -235,13 +171,11 @@ def _check(trial: Trial) -> None:
         raise ValueError(
             "segments > 1 is not supported for constrained machines or experiments with switches"
         )
-    whole = e.integrator is not None and e.integrator.traits.owns_time_loop
-    require(not whole, "segments", type(e.integrator).__name__, "1 with this integrator")
-    inputs = e.inputs
-    sampled = getattr(inputs, "period", None) is not None
-    require(not sampled, "segments", type(inputs).__name__, "1 with a sampled controller")
-    known = all(known_values(x) is not None for x in trial.recording.values.values())
-    require(known, "segments", "hidden numbers", "1 under jax.jit and jax.vmap")
+    owns_loop = e.integrator is not None and e.integrator.traits.owns_time_loop
+    require(not owns_loop, "segments", type(e.integrator).__name__, "1 with this integrator")
+    require_restartable(e, "segments")
+    concrete = all(known_values(x) is not None for x in trial.recording.values.values())
+    require(concrete, "segments", "traced values", "1 under jax.jit and jax.vmap")
 
 
 def _guess(system: System, trial: Trial, run, row: int, time: float):

@@ -12,16 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._base.checks import require, require_instance, require_known, require_number, require_whole
-from ..mechanics import Controller, System
+from ..mechanics import State, System
 from ..parameters.parameter import Parameter, ParameterSet, collect_box, varied
 from ..parameters.tree_path import DURATION
+from ..shooting import Segments, require_restartable
 from ..simulation._simulate import simulate
 from ..simulation.experiment import Experiment
 from .constraint import Constraint
 from .optimum import Optimum, by_name
 from .problem import Problem, motion
 from .scipy_slsqp import Search
-from .shooting import Segments
 
 FLAT = "converged where it began: the cost does not change with any of the numbers there"
 
@@ -163,18 +163,8 @@ def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool
         return
     what = "segments" if segments > 1 else "duration"
     require(not still, what, "a machine alone", "an Experiment")
-    require(not experiment.switches, what, "an experiment with switches", "one without")
-    control = experiment.inputs
-    if isinstance(control, Controller):
-        name = type(control).__name__
-        require(
-            control.period is None, what, f"{name}, which is sampled", "a controller that is not"
-        )
-        memory = jax.tree.leaves(control.init(experiment.start))
-        forgets = segments == 1 or not memory
-        require(forgets, what, f"{name}, which has a memory", "a controller without")
-    steps = experiment.steps
-    stored = steps // experiment.save_every
+    require_restartable(experiment, what, memory=segments > 1)
+    stored = experiment.steps // experiment.save_every
     expected = f"a divisor of the {stored} stored instants"
     require(stored % segments == 0, "segments", segments, expected)
 
@@ -182,17 +172,28 @@ def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool
 def _segments(problem: Problem, y0, count: int, start) -> Segments:
     """Nodes on the motion from the start, or on the one that was found before."""
     experiment = problem.experiment
-    steps = experiment.steps // count
     if isinstance(start, Optimum) and start.trajectory is not None and not problem.scenarios:
         runs = jax.tree.map(lambda a: jnp.asarray(a)[None], _arrays(start.trajectory))
         stored = experiment.steps // experiment.save_every + 1
         fits = runs.t.shape[1] == stored
         require(fits, "start", f"{runs.t.shape[1]} stored instants", f"{stored}, as before")
     else:
-        runs = problem.over_scenarios(
-            lambda _, scenario: _arrays(problem.run(jnp.asarray(y0), scenario))
-        )
-    return Segments.of(runs, count, steps, experiment.system.difference)
+        run = lambda scenario: _arrays(problem.run(jnp.asarray(y0), scenario))
+        runs = problem.over_scenarios(run)
+    at = np.arange(1, count) * ((runs.t.shape[1] - 1) // count)
+    states = State(*(jnp.asarray(x)[:, at] for x in (runs.q, runs.v)))
+    moved = jax.vmap(jax.vmap(experiment.system.difference, (None, 0)))(runs.q[:, 0], runs.q)
+    scale = np.concatenate([_widths(x) for x in (moved, runs.v)])
+    scale = jnp.broadcast_to(jnp.asarray(scale), (len(runs.t), scale.size))
+    return Segments(experiment.steps // count, states, scale)
+
+
+def _widths(x) -> np.ndarray:
+    """Largest absolute value of each component of `x` (n_scenarios, k, n); at least 1 % of the
+    largest of all, one if all are zero."""
+    size = np.max(np.abs(np.asarray(x)), axis=(0, 1))
+    largest = np.max(size, initial=0.0)
+    return np.maximum(size, 1e-2 * largest) if largest > 0 else np.ones_like(size)
 
 
 def _arrays(run):

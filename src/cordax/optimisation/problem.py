@@ -1,6 +1,7 @@
 """Cost, constraints and their derivatives as one compiled function of the unknowns."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,11 @@ from .._base.checks import require
 from .._base.results import Result
 from .._jax.identity import filter_jit
 from ..parameters.parameter import ParameterSet, varied
+from ..shooting.segments import Segments, all_segments, differentiate, push_forward, pushed
 from ..simulation._simulate import simulate, simulate_steps
 from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
 from .constraint import Constraint
-from .shooting import Segments, together
 
 #: starts that are tried side by side
 _TOGETHER = 16
@@ -42,9 +43,9 @@ class Problem(eqx.Module):
 
     @property
     def size(self) -> int:
-        """Of `y`."""
-        scenarios, nodes, numbers = self.segments.shape if self.segments else (0, 0, 0)
-        return self.parameters.size + scenarios * nodes * numbers
+        """Number of search coordinates."""
+        nodes = math.prod(self.segments.shape) if self.segments else 0
+        return self.parameters.size + nodes
 
     def values(self, y):
         """Parameter values at `y`, shape (p,)."""
@@ -78,24 +79,26 @@ class Problem(eqx.Module):
         return {"cost": cost, "rows": rows, "gaps": jnp.zeros((0,), cost.dtype)}
 
     def over_scenarios(self, one: Callable, *more) -> Any:
-        """`one(number, scenario, *more)` for all of them, `more` with their axis."""
+        """`one(scenario, *more)` for all scenarios; `more` have an axis (n_scenarios,) in front."""
         if self.scenarios:
-            return jax.vmap(one)(jnp.arange(self.n_scenarios), self.scenarios, *more)
+            return jax.vmap(one)(self.scenarios, *more)
         first = jax.tree.map(lambda x: x[0], more)
-        return jax.tree.map(lambda x: jnp.asarray(x)[None], one(0, {}, *first))
+        return jax.tree.map(lambda x: jnp.asarray(x)[None], one({}, *first))
 
-    def combined(self, found: dict[str, Any]) -> dict[str, Any]:
-        total = jnp.mean(found["cost"]) if self.combine == "mean" else jnp.max(found["cost"])
-        return found | {"costs": found["cost"], "cost": total, "gaps": jnp.ravel(found["gaps"])}
+    def combined(self, measured: dict[str, Any]) -> dict[str, Any]:
+        """Total cost, and costs of the scenarios."""
+        costs = measured["cost"]
+        total = jnp.mean(costs) if self.combine == "mean" else jnp.max(costs)
+        return measured | {"costs": costs, "cost": total, "gaps": jnp.ravel(measured["gaps"])}
 
     def evaluate(self, y) -> dict[str, Any]:
         """`cost`, `costs` of the scenarios, constraints `rows` (n_scenarios, m), `gaps` between
         segments, and which scenarios are `good`."""
         if self.segments is not None:
-            runs, good = self.pieces(y, self.nodes(y))
-            return self.assembled(y, self.nodes(y), runs) | {"good": good}
+            runs = self.simulated(y)
+            return self.assembled(y, runs) | {"good": _succeeded(runs)}
 
-        def one(_, scenario):
+        def one(scenario):
             run = self.run(y, scenario)
             good = jnp.asarray(True) if self.still else run.result == Result.SUCCESSFUL
             return self.measured(run) | {"good": good}
@@ -112,94 +115,65 @@ class Problem(eqx.Module):
         """`evaluate`, and the derivatives of cost, rows and gaps by `y`, in forward mode: the
         unknowns are few beside the rows. One simulation carries all directions along."""
         if self.segments is not None:
-            return self.linear_pieces(y)
+            return self.linear_segments(y)
+        values, slopes, more = pushed(lambda y: _split(self.evaluate(y)), y)
+        return values | more, slopes
 
-        def smooth(y):
-            found = self.evaluate(y)
-            return {name: found.pop(name) for name in _SMOOTH}, found
-
-        found, slopes, more = pushed(smooth, y)
-        return found | more, slopes
-
-    # --- in segments
+    # --- with segments
     def nodes(self, y):
+        """Coordinates of all nodes, (n_scenarios, count - 1, 2 n_v)."""
         assert self.segments is not None
         return y[self.parameters.size :].reshape(self.segments.shape)
 
-    def pieces(self, y, nodes):
-        """All segments, (n_scenarios, count, ...) each, and which scenarios succeeded."""
+    def segment(self, scenario: dict, segments: Segments) -> Callable:
+        """Trajectory of a segment of a scenario, without its machine, as a function of parameters,
+        number and node."""
 
-        def one(i, scenario, nodes):
-            zs = jnp.concatenate([jnp.zeros_like(nodes[:1]), nodes])
-            piece = lambda k, z: self.piece(y, i, scenario, k, z)
-            return jax.vmap(piece)(jnp.arange(len(zs)), zs)
+        def run(y, k, z) -> Trajectory:
+            trajectory = segments.run(self.variant(y, scenario), k, z, self.step(y))
+            return dataclasses.replace(trajectory, system=None, events=None, statistics={})
 
-        runs = self.over_scenarios(one, nodes)
-        return runs, jnp.all(runs.result == Result.SUCCESSFUL, axis=1)
+        return run
 
-    def piece(self, y, i, scenario, k, z) -> Trajectory:
-        assert self.segments is not None
-        return self.segments.run(self.variant(y, scenario), i, k, z, self.step(y))
+    def simulated(self, y) -> Trajectory:
+        """Trajectories of all segments, (n_scenarios, count, ...)."""
 
-    def assembled(self, y, nodes, runs: Trajectory) -> dict[str, Any]:
-        segments = self.segments
-        assert segments is not None
+        def one(scenario, nodes, segments):
+            return all_segments(self.segment(scenario, segments), y, nodes)
 
-        def one(i, scenario, nodes, runs):
+        return self.over_scenarios(one, self.nodes(y), self.segments)
+
+    def assembled(self, y, runs: Trajectory) -> dict[str, Any]:
+        """Cost, constraints and gaps of the segments."""
+
+        def one(scenario, nodes, segments, runs):
             system = self.variant(y, scenario).system
-            gaps = segments.gaps(system, i, runs, nodes)
-            return self.measured(together(runs, system)) | {"gaps": gaps}
+            gaps = segments.gaps(system, runs.q[:, -1], runs.v[:, -1], nodes)
+            return self.measured(joined(runs, system)) | {"gaps": gaps}
 
-        return self.combined(self.over_scenarios(one, nodes, runs))
+        return self.combined(self.over_scenarios(one, self.nodes(y), self.segments, runs))
 
-    def whole(self, y, scenario: int = 0) -> Trajectory:
-        """The motion of a scenario, its segments end to end."""
-        runs = jax.tree.map(lambda a: a[scenario], self.pieces(y, self.nodes(y))[0])
+    def trajectory(self, y, scenario: int = 0) -> Trajectory:
+        """Trajectory of a scenario, its segments joined."""
+        runs = jax.tree.map(lambda a: a[scenario], self.simulated(y))
         case = {name: a[scenario] for name, a in self.scenarios.items()}
-        return together(runs, self.variant(y, case).system)
+        return joined(runs, self.variant(y, case).system)
 
-    def linear_pieces(self, y):
-        """A segment depends on the unknowns and its own node alone: it carries so many directions,
-        not those of all nodes. Costs and constraints are functions of the segments."""
-        nodes, p = self.nodes(y), self.parameters.size
-        segments = self.segments
-        assert segments is not None
-        size = segments.node_size
+    def linear_segments(self, y):
+        """`linear` for a motion with segments."""
+        assert self.segments is not None
+        p = self.parameters.size
 
-        def one(i, scenario, nodes):
-            zs = jnp.concatenate([jnp.zeros_like(nodes[:1]), nodes])
+        def one(scenario, nodes, segments):
+            return differentiate(self.segment(scenario, segments), y[:p], nodes)
 
-            def piece(k, z):
-                def moved(d):
-                    run = self.piece(y[:p] + d[:p], i, scenario, k, z + d[p:])
-                    return eqx.partition(run, eqx.is_inexact_array)
+        runs, slopes = self.over_scenarios(one, self.nodes(y), self.segments)
 
-                run, slopes, rest = pushed(moved, jnp.zeros(p + size, y.dtype))
-                return eqx.combine(run, rest), slopes
+        def measured(y, runs):
+            return _split(self.assembled(y, runs))
 
-            return jax.vmap(piece)(jnp.arange(len(zs)), zs)
-
-        runs, slopes = self.over_scenarios(one, nodes)  # slopes: the direction is the last axis
-        good = jnp.all(runs.result == Result.SUCCESSFUL, axis=1)
-        smooth, rest = eqx.partition(runs, eqx.is_inexact_array)
-
-        def measured(y, smooth):
-            runs = eqx.combine(smooth, rest)
-            found = self.assembled(y, self.nodes(y), runs)
-            return {name: found.pop(name) for name in _SMOOTH}, found
-
-        def push(direction):
-            by_node = direction[p:].reshape(segments.shape)
-            by_node = jnp.concatenate([jnp.zeros_like(by_node[:, :1]), by_node], axis=1)
-            by_all = jnp.broadcast_to(direction[:p], (*by_node.shape[:2], p))
-            weight = jnp.concatenate([by_all, by_node], axis=2)  # (scenario, segment, direction)
-            along = lambda a: jnp.einsum("sk...d,skd->sk...", a, weight)
-            tangents = direction, jax.tree.map(along, slopes)
-            return jax.jvp(measured, (y, smooth), tangents, has_aux=True)
-
-        axes = (None, -1, None)
-        found, slopes, more = jax.vmap(push, out_axes=axes)(jnp.eye(y.shape[0], dtype=y.dtype))
-        return found | more | {"good": good}, slopes
+        values, slopes, more = push_forward(measured, y, self.segments.shape, runs, slopes)
+        return values | more | {"good": _succeeded(runs)}, slopes
 
     def solution(self, y) -> Experiment:
         """The experiment with the parameters at `y`."""
@@ -214,13 +188,30 @@ class Problem(eqx.Module):
         return dataclasses.replace(self, segments=segments)
 
 
-_SMOOTH = ("cost", "rows", "gaps")
+def _split(measured: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values that are differentiated, and the others."""
+    names = ("cost", "rows", "gaps")
+    return {name: measured.pop(name) for name in names}, measured
 
 
-def pushed(function: Callable, y):
-    """`function(y)` -> (smooth, more), its derivatives by `y` along a last axis, and `more`."""
-    push = lambda direction: jax.jvp(function, (y,), (direction,), has_aux=True)
-    return jax.vmap(push, out_axes=(None, -1, None))(jnp.eye(y.shape[0], dtype=y.dtype))
+def _succeeded(runs: Trajectory):
+    """Whether all segments of each scenario succeeded, (n_scenarios,)."""
+    return jnp.all(runs.result == Result.SUCCESSFUL, axis=1)
+
+
+def joined(runs: Trajectory, system) -> Trajectory:
+    """Segments (count, ...) as one trajectory; an instant that two share is taken from the
+    later one."""
+    rows = runs.t.shape[0] * (runs.t.shape[1] - 1)
+    long = lambda x: jnp.concatenate([x[:, :-1].reshape(rows, *x.shape[2:]), x[-1, -1:]])
+    names = ("t", "q", "v", "u", "multipliers", "violation", "outputs")
+    arrays = {name: jax.tree.map(long, getattr(runs, name)) for name in names}
+    first = jnp.argmax(runs.result != Result.SUCCESSFUL)  # that failed, if any
+    result, failure_time = (x[first] for x in (runs.result, runs.failure_time))
+    warnings = {name: jnp.min(x) for name, x in runs.warnings.items()}
+    return Trajectory(
+        **arrays, warnings=warnings, result=result, failure_time=failure_time, system=system
+    )
 
 
 def _traceable(what: str, function: Callable, run):
@@ -252,4 +243,4 @@ def tried(problem: Problem, ys):
 @filter_jit
 def motion(problem: Problem, y) -> Trajectory:
     """The motion of the first scenario, cut into segments, without its machine."""
-    return dataclasses.replace(problem.whole(y), system=None)
+    return dataclasses.replace(problem.trajectory(y), system=None)

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from .._base.checks import require, require_shape
 from ..simulation.experiment import Experiment
 
-
 #: name of an experiment's duration among parameters
 DURATION = "duration"
 
