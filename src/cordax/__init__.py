@@ -41,6 +41,7 @@ from .mechanics import Bodies as Bodies  # noqa: E402
 from .mechanics import Controller as Controller  # noqa: E402
 from .mechanics import Delegate as Delegate  # noqa: E402
 from .mechanics import LagrangianSystem as LagrangianSystem  # noqa: E402
+from .mechanics import Presentation as Presentation  # noqa: E402
 from .mechanics import Scene as Scene  # noqa: E402
 from .mechanics import State as State  # noqa: E402
 from .mechanics import System as System  # noqa: E402

@@ -147,8 +147,8 @@ def test_what_follows_from_an_overridden_part_follows():
 class Watched(Pendulum):
     """Warns by what it puts out."""
 
-    def warnings(self, outputs):
-        return {"far": outputs["angle"] > 1.0}
+    def presentation(self):
+        return cordax.Presentation(warnings=lambda outputs: {"far": outputs["angle"] > 1.0})
 
 
 class Silent(Delegate):
@@ -159,7 +159,7 @@ class Silent(Delegate):
 def test_a_wrapper_without_what_the_machine_inside_reads_says_so():
     words = r"Silent.outputs: got no 'angle', expected what `warnings` of Watched reads"
     with pytest.raises(ValueError, match=words):
-        Silent(Watched()).warnings({})
+        Silent(Watched()).presentation().warnings({})
 
 
 # --- configurations and the check --------------------------------------------------------------

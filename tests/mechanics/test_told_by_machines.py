@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import simulate, simulate_batch
+from cordax import Presentation, simulate, simulate_batch
 from cordax.mechanics.units import unit_of
 from cordax.systems import Neck, Oscillator, SplineRod
 from cordax.systems import mechanism as mech
@@ -21,9 +21,8 @@ def test_units_are_the_machines_own_first():
     assert unit_of(None, "torque_2") == "N m" and unit_of(None, "colour") is None
 
     class Cooled(Oscillator):
-        @property
-        def units(self):
-            return {"x": "K"}
+        def presentation(self):
+            return Presentation(units={"x": "K"})
 
     assert unit_of(Cooled(), "x") == "K" and unit_of(Cooled(), "d_x") == "K/s"
 
@@ -31,21 +30,18 @@ def test_units_are_the_machines_own_first():
 class Told(Oscillator):
     """Has an output, a summary of its own and a limit."""
 
-    @property
-    def units(self):
-        return {"pull": "N"}
+    def presentation(self):
+        return Presentation(
+            units={"pull": "N"},
+            warnings=lambda outputs: {"pulls_hard": outputs["pull"] > 60.0},
+            summary=lambda run: {"largest pull": f"{np.asarray(run.outputs['pull']).max():.1f} N"},
+        )
 
     def outputs(self, t, q, v, u, multipliers):
         return {"pull": self.stiffness * q[0]}
 
-    def warnings(self, outputs):
-        return {"pulls_hard": outputs["pull"] > 60.0}
-
     def valid(self, t, q, v):
         return q[0] < 2.0
-
-    def summary(self, run):
-        return {"largest pull": f"{np.asarray(run.outputs['pull']).max():.1f} N"}
 
 
 def test_a_summary_is_the_machines():
@@ -107,4 +103,4 @@ def test_mechanisms_have_the_units_of_their_joints():
     assert unit_of(machine, "drone_z") == "m" and unit_of(machine, "drone_qw") is None
     strut = mech.single_strut()
     assert unit_of(strut, "cross") == "rad" and unit_of(strut, "cable1_strain") is None
-    assert strut.default_plots == ("cross", "strut", "tension")
+    assert strut.presentation().plots == ("cross", "strut", "tension")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import State, simulate, simulate_batch
+from cordax import Presentation, State, simulate, simulate_batch
 from cordax.control import PID, Sinusoid
 from cordax.simulation import executor, postprocess
 from cordax.simulation.experiment import stored_count
@@ -100,8 +100,8 @@ def test_failures_in_a_later_piece(monkeypatch):
         def outputs(self, t, q, v, u, multipliers):
             return {"x": q[0]}
 
-        def warnings(self, outputs):
-            return {"far": jnp.abs(outputs["x"]) > 1.5}
+        def presentation(self):
+            return Presentation(warnings=lambda outputs: {"far": jnp.abs(outputs["x"]) > 1.5})
 
     start = State(jnp.ones(1), jnp.zeros(1))
     options = {"dt": 0.1, "duration": 20.0, "integrator": "explicit_euler", "throw": False}

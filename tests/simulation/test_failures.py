@@ -340,8 +340,8 @@ class Watched(Oscillator):
     def outputs(self, t, q, v, u, multipliers):
         return {"height": q[0]}
 
-    def warnings(self, outputs):
-        return {"high": outputs["height"] > 0.9}
+    def presentation(self):
+        return cordax.Presentation(warnings=lambda outputs: {"high": outputs["height"] > 0.9})
 
 
 def test_warnings_are_seen_between_stored_states():

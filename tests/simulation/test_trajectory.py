@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import Result, State, Trajectory, simulate
+from cordax import Presentation, Result, State, Trajectory, simulate
 from cordax.systems import Oscillator
 from helpers.machines import DoublePendulum
 
@@ -18,8 +18,8 @@ class Watched(DoublePendulum):
     def outputs(self, t, q, v, u, multipliers):
         return {"tip": self.inertial_coordinates(q)[1::2], "spin": jnp.sum(v)}
 
-    def warnings(self, outputs):
-        return {"tip_left": outputs["tip"][0] < 0}
+    def presentation(self):
+        return Presentation(warnings=lambda outputs: {"tip_left": outputs["tip"][0] < 0})
 
     def valid(self, t, q, v):
         return jnp.abs(q[1]) < 3.0

@@ -18,7 +18,7 @@ from cordax import (
     UdwadiaKalaba,
     simulate,
 )
-from cordax.mechanics import Delegate
+from cordax.mechanics import Delegate, Presentation
 from helpers.cable_robot_reference import robot_of
 
 END = 0.32
@@ -32,8 +32,8 @@ class Silent(Delegate):
     def outputs(self, t, q, v, u, multipliers):
         return {}
 
-    def warnings(self, outputs):
-        return {}
+    def presentation(self):
+        return Presentation()
 
 
 def march(formulation, integrator, steps: int):

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from cordax.mechanics.presentation import instant_warnings
 from cordax.systems.neck import Bars, Neck, Springs, closed_form
 from cordax.systems.neck.tendons import ElasticTendon, Motors, RigidTendon, Routing
 from helpers.neck_reference import relative
@@ -78,7 +79,7 @@ _FIELDS = ("bars", "springs", "motors", "tendon", "routing", "pivot_friction", "
 
 def test_tensions_that_are_watched_are_those_of_the_outputs():
     neck = random_neck(4, elastic=True)
-    alarms = eqx.filter_jit(lambda neck, q, v, u: neck.alarms(0.0, q, v, u, None))
+    alarms = eqx.filter_jit(lambda neck, q, v, u: instant_warnings(neck, 0.0, q, v, u, None))
     both = eqx.filter_jit(
         lambda neck, q, v, u: (closed_form.tension(neck, q, v), neck.tension(0.0, q, v, u))
     )

@@ -28,7 +28,7 @@ def write_pictures(run: Trajectory, experiment: Experiment, stem: Path) -> list[
 def has_geometry(run: Trajectory) -> bool:
     """Whether the machine of the run can be drawn."""
     system = run._known_system("pictures")
-    return bool(jax.tree.leaves(jax.eval_shape(system.geometry, run.t[0], run.q[0])))
+    return bool(jax.tree.leaves(jax.eval_shape(system.presentation().geometry, run.t[0], run.q[0])))
 
 
 def write_film(run: Trajectory, path: Path, title: str, speed: float) -> Path:

@@ -18,7 +18,7 @@ def facts(run: Trajectory, experiment: Experiment, seconds: Seconds) -> dict[str
         unit = getattr(control, "tracking_unit", "rad")
         degrees = f" ({math.degrees(error):.3f} deg)" if unit == "rad" else ""
         lines["largest tracking error"] = f"{error:.3e} {unit}{degrees}"
-    lines |= run._known_system("summary").summary(run)
+    lines |= run._known_system("summary").presentation().summary(run)
     if run.events is not None:
         lines |= _events(run)
     if np.any(np.asarray(run.violation)):

@@ -79,7 +79,9 @@ def sweep(
         table = latin_hypercube(ranges, samples, seed=seed, log=log)
     else:
         table = grid(axes)
-    measures = measure or tuple(f"largest {name}" for name in experiment.system.default_plots)
+    system = experiment.system
+    plots = system.presentation().plots or system.coordinate_names
+    measures = measure or tuple(f"largest {name}" for name in plots)
     result = run_sweep(
         experiment,
         table,

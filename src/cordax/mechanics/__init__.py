@@ -3,6 +3,7 @@
 from .controller import Controller, as_controller
 from .lagrangian import LagrangianSystem
 from .linearisation import DenseLinearisation, Linearisation
+from .presentation import Presentation
 from .saddle import SaddlePoint
 from .scene import Bodies, Scene
 from .state import State
@@ -16,6 +17,7 @@ __all__ = [
     "DenseLinearisation",
     "LagrangianSystem",
     "Linearisation",
+    "Presentation",
     "SaddlePoint",
     "Scene",
     "State",

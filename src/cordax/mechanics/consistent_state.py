@@ -79,7 +79,7 @@ def check_start(system: System, state: State, t, found: Look, *, joined: bool = 
     valid, *errors = (known_values(x) for x in found)
     if valid is not None and not valid:
         outside = "a state outside of the model"
-        require(False, "state0", outside, system.expected(t, state.q, state.v))
+        require(False, "state0", outside, system.presentation().invalid_reason(t, state.q, state.v))
     if joined:
         return
     for error, tolerance, what in zip(

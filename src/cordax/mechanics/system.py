@@ -20,8 +20,8 @@ from .constraints import (
 )
 from .contacts import Contacts
 from .linearisation import Linearisation, linearise_densely
+from .presentation import Presentation
 from .saddle import SaddlePoint, SchurComplement, WholeMatrix
-from .scene import Scene
 from .state import State
 
 
@@ -54,12 +54,6 @@ class System(eqx.Module):
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs `u` (motor torques, winch lengths, external forces)."""
         return ()
-
-    @property
-    def required_control(self) -> str | None:
-        """The controller without which a run has no meaning, for the error of a run without
-        `control`; None where zero inputs are inputs like any others."""
-        return None
 
     @property
     def separable(self) -> bool:
@@ -159,48 +153,14 @@ class System(eqx.Module):
         should suit, for an error before anything is computed with them."""
         return []
 
-    # --- what people look at
-    @property
-    def units(self) -> dict[str, str]:
-        """SI units of coordinates, inputs and outputs, by name or by the stem of numbered ones
-        (`alpha` for `alpha_1`), where the name alone does not say it."""
-        return {}
-
-    @property
-    def components(self) -> dict[str, tuple[str, ...]]:
-        """Names of the components of outputs, where numbers would say less."""
-        return {}
-
-    @property
-    def default_plots(self) -> tuple[str, ...]:
-        """Coordinates, inputs or outputs that show a motion at a glance: what is plotted where
-        nobody says what."""
-        return self.coordinate_names
-
-    def summary(self, run) -> dict[str, str]:
-        """What happened in a run (a `Trajectory`), from a name to a few words."""
-        if "tension" not in run.outputs:
-            return {}
-        tension = np.asarray(run.outputs["tension"])
-        return {"tension": f"{tension.min():.4g} to {tension.max():.4g} N"}
+    # --- what people see
+    def presentation(self) -> Presentation:
+        """Units, default plots, drawing, summary, warnings and error texts of the machine."""
+        return Presentation()
 
     def outputs(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
         """Named quantities of interest at one instant: tensions, elongations, poses."""
         return {}
-
-    def warnings(self, outputs) -> dict[str, Float[Array, "..."]]:
-        """Named conditions (true where bad) the model cannot rule out, such as a tendon that
-        pushes."""
-        return {}
-
-    def alarms(self, t, q, v, u, multipliers) -> dict[str, Float[Array, "..."]]:
-        """`warnings` at one instant, looked at in every step: a machine whose warnings need less
-        than all `outputs` may compute them alone."""
-        return self.warnings(self.outputs(t, q, v, u, multipliers))
-
-    def geometry(self, t, q) -> Scene:
-        """Points and lines to draw."""
-        return Scene()
 
     def kinetic_energy(self, q, v):
         """[J]"""
@@ -220,10 +180,6 @@ class System(eqx.Module):
         """Whether the state lies where the model holds; a run that leaves it stops with
         `runaway_state`."""
         return True
-
-    def expected(self, t, q, v) -> str:
-        """What a state that is not `valid` lacks, for the error of a run that would start there."""
-        return "a state in which the model holds (System.valid)"
 
     def fastest_frequency(self) -> float | None:
         """An estimate of the highest angular frequency [rad/s], if the machine knows one from its

@@ -29,7 +29,7 @@ def unit_of(system, name: str) -> str | None:
     """The SI unit of a quantity of a machine by its name, `d_` + name or stem; None if nobody knows
     it."""
     base = name.removeprefix("d_")
-    own = {} if system is None else system.units
+    own = {} if system is None else system.presentation().units
     for table in (own, COMMON):
         for key in (base, stem(base)):
             if key in table:

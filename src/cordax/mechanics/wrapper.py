@@ -1,6 +1,7 @@
 """A machine that stands in for another one."""
 
 import types
+from dataclasses import replace
 
 import equinox as eqx
 
@@ -28,7 +29,6 @@ _FOLLOWS = {
     "constrained_acceleration": ("total_force", "constraint_terms", "saddle"),
     "linearise": ("mass_matrix", "momentum", "total_force", "constraint", "rate"),
     "separable": ("mass_matrix", "force"),
-    "default_plots": ("coordinate_names",),
     "n_q": ("coordinate_names",),
     "velocity_names": ("coordinate_names",),
     "n_v": ("velocity_names",),
@@ -89,24 +89,24 @@ class Delegate(_Forwarding):
             raise AttributeError(name)
         return getattr(self.inner, name)
 
-    def warnings(self, outputs):
-        """`warnings` of `inner`."""
-        return self._read("warnings", outputs)
+    def presentation(self):
+        """That of `inner`; an error names outputs that it reads and the wrapper removed."""
+        shown = self.inner.presentation()
+        functions = {name: getattr(shown, name) for name in ("summary", "warnings")}
+        return replace(shown, **{name: self._reading(name, f) for name, f in functions.items()})
 
-    def summary(self, run):
-        """`summary` of `inner`."""
-        return self._read("summary", run)
+    def _reading(self, name: str, function):
+        def read(outputs):
+            try:
+                return function(outputs)
+            except KeyError as missing:
+                inner, own = type(self.inner).__name__, type(self).__name__
+                raise ValueError(
+                    f"{own}.outputs: got no {missing}, expected what `{name}` of {inner} reads: "
+                    "keep it or override `presentation`"
+                ) from missing
 
-    def _read(self, name: str, given):
-        """What `inner` says from outputs, which a wrapper may have changed."""
-        try:
-            return getattr(self.inner, name)(given)
-        except KeyError as missing:
-            inner, own = type(self.inner).__name__, type(self).__name__
-            raise ValueError(
-                f"{own}.outputs: got no {missing}, expected what `{name}` of {inner} reads: keep "
-                f"it or override `{name}`"
-            ) from missing
+        return read
 
     def prepare(self):
         return eqx.tree_at(lambda d: d.inner, self, self.inner.prepare())

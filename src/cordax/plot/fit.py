@@ -20,7 +20,7 @@ def plot_fit(fit: Fit, recording: int = 0) -> Figure:
     count = len(fit.trials)
     require(recording in range(count), "recording", recording, f"a number from 0 to {count - 1}")
     trial, run = fit.trials[recording], fit.trajectories[recording]
-    named = fit.system.components
+    named = fit.system.presentation().components
     curves = by_kind(trial.recording.values, named)
     residuals = by_kind(fit.differences[recording], named)
     t = np.asarray(trial.recording.t)

@@ -27,7 +27,7 @@ def plot_states(
     **Arguments:**
 
     - `names`: coordinates, velocities (`d_` + name), inputs or outputs; the machine's
-      `default_plots` by default.
+      `Presentation.plots` by default.
     - `desired`: wanted values by name, shape (k,) each, drawn dashed beside the actual ones.
     """
     system = trajectory._known_system("plot_states")
@@ -36,7 +36,7 @@ def plot_states(
         require_known("names", name, trajectory.names)
     for name in desired or {}:
         require_known("desired", name, names)
-    groups = by_kind({name: trajectory[name] for name in names}, system.components)
+    groups = by_kind({name: trajectory[name] for name in names}, system.presentation().components)
     t = np.asarray(trajectory.t)
     columns = 1 if len(groups) <= 4 else 2
     rows = -(-len(groups) // columns)
@@ -63,8 +63,8 @@ def plot_states(
 
 def default_names(trajectory: Trajectory) -> list[str]:
     """Names of the default curves: those of the machine, and tensions if it has some."""
-    system = trajectory._known_system("default_plots")
-    names = dict.fromkeys([*system.default_plots, "tension"])
+    system = trajectory._known_system("default plots")
+    names = dict.fromkeys([*(system.presentation().plots or system.coordinate_names), "tension"])
     return [name for name in names if name in trajectory.names]
 
 

@@ -43,7 +43,7 @@ def write_page(
     plays; cables are coloured by tension (slack ones grey and dashed), and paths of bodies or
     ends and curves over time are shown. Returns the path.
 
-    `names` of the curves, from `trajectory.names`. Default: the machine's `default_plots`."""
+    `names` of the curves, from `trajectory.names`. Default: the machine's default plots."""
     path = Path(path)
     require_known("path suffix", path.suffix.lower(), (".html", ".htm"))
     system = trajectory._known_one("to_html")

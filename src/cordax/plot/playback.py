@@ -42,7 +42,7 @@ class Played(NamedTuple):
 
 def played(trajectory: Trajectory, names: Sequence[str] | None = None, most: int = 1500) -> Played:
     """At most `most` instants of a run. `names` of the curves; default: the machine's
-    `default_plots`."""
+    `Presentation.plots`."""
     system = trajectory._known_one("playing a run")
     every = np.asarray(trajectory.t, dtype=float)
     rows = np.unique(np.linspace(0, len(every) - 1, min(len(every), most)).round().astype(int))
@@ -52,7 +52,7 @@ def played(trajectory: Trajectory, names: Sequence[str] | None = None, most: int
     names = default_names(trajectory) if names is None else names
     for name in names:
         require_known("names", name, trajectory.names)
-    kinds = by_kind({name: trajectory[name] for name in names}, system.components)
+    kinds = by_kind({name: trajectory[name] for name in names}, system.presentation().components)
     return Played(
         t=every[rows],
         scene=scene,

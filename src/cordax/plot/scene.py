@@ -184,13 +184,13 @@ def _geometries(system: System, t: np.ndarray, q: np.ndarray) -> Scene:
 
 @kept_filter_jit
 def _block(system: System, t, q) -> Scene:
-    return jax.vmap(system.geometry)(t, q)
+    return jax.vmap(system.presentation().geometry)(t, q)
 
 
 def dimension(scene: Scene) -> int:
     """2 or 3."""
     arrays = _positions(scene)
-    require(len(arrays) > 0, "system.geometry", "an empty Scene", "something to draw")
+    require(len(arrays) > 0, "Presentation.geometry", "an empty Scene", "something to draw")
     return arrays[0].shape[-1]
 
 

@@ -1,5 +1,7 @@
 """Motions restricted to a linear subspace, by Galerkin's method."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -91,17 +93,19 @@ class Subspace(Delegate):
     def valid(self, t, q, v):
         return self.inner.valid(t, self._q(q), self._v(v))
 
-    def expected(self, t, q, v):
-        return self.inner.expected(t, self._q(q), self._v(v))
-
     def outputs(self, t, q, v, u, multipliers):
         return self.inner.outputs(t, self._q(q), self._v(v), u, multipliers)
 
-    def alarms(self, t, q, v, u, multipliers):
-        return self.inner.alarms(t, self._q(q), self._v(v), u, multipliers)
-
-    def geometry(self, t, q):
-        return self.inner.geometry(t, self._q(q))
+    def presentation(self):
+        shown, at, rate = super().presentation(), self._q, self._v
+        alarms, reason = shown.alarms, shown.invalid_reason
+        return replace(
+            shown,
+            plots=self.coordinate_names,
+            geometry=lambda t, q: shown.geometry(t, at(q)),
+            alarms=alarms and (lambda t, q, v, *rest: alarms(t, at(q), rate(v), *rest)),
+            invalid_reason=lambda t, q, v: reason(t, at(q), rate(v)),
+        )
 
     def default_state(self):
         return self.project(self.inner.default_state())

@@ -238,8 +238,9 @@ def _prepare(
     dynamics = Dynamics(machine, formulation)
     formulation.check(machine)
     integrator.check(dynamics)
-    if machine.required_control is not None:
-        require(control is not None, "control", None, machine.required_control)
+    required = machine.presentation().required_control
+    if required is not None:
+        require(control is not None, "control", None, required)
     controller = as_controller(control, machine, state.q.dtype)
     controller = controller if accuracy is None else controller.unsampled()
     hold = steps_held(controller, controller.init(state) if memory is None else memory, dt)

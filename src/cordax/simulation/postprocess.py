@@ -32,6 +32,7 @@ def stored_trajectory(
     after a failure repeat the last good one."""
     dynamics, integrator = plan.dynamics, plan.integrator
     machine = dynamics.system
+    shown = machine.presentation()
     constrained = machine.n_constraints > 0
     code, failure = status
 
@@ -43,7 +44,7 @@ def stored_trajectory(
         else:
             multipliers, drift = jnp.zeros(0, q.dtype), jnp.zeros((), q.dtype)
         outputs = machine.outputs(t, q, v, u, multipliers)
-        bad = {name: jnp.any(x) for name, x in machine.warnings(outputs).items()}
+        bad = {name: jnp.any(x) for name, x in shown.warnings(outputs).items()}
         return (q, v, u, multipliers, drift, outputs), bad
 
     given = t, states.q, states.v, u, multipliers, records

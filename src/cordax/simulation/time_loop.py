@@ -1,5 +1,6 @@
 """The traced time loop of a run: steps, stored instants and result code."""
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -13,6 +14,7 @@ from .._jax.batch_kernel import in_lanes
 from .._jax.gradient_guard import close, frozen, shield
 from ..integrators.base import Inputs
 from ..mechanics import State
+from ..mechanics.presentation import instant_warnings
 from .adjoints import counted, each, fits_flat, flat, loop
 from .divergence import Watch
 from .postprocess import stored_trajectory
@@ -95,8 +97,8 @@ def _alarm_names(plan: "Plan", state, t) -> tuple[str, ...]:
         return ()  # every step is stored, and warnings are computed from these
     system = plan.dynamics.system
     u, multipliers = jnp.zeros(system.n_u), jnp.zeros(system.n_constraints)
-    alarms = jax.eval_shape(system.alarms, t, state.q, state.v, u, multipliers)
-    return tuple(sorted(alarms))
+    at = t, state.q, state.v, u, multipliers
+    return tuple(sorted(jax.eval_shape(functools.partial(instant_warnings, system), *at)))
 
 
 def _alarms(plan: "Plan", t, state, u, begun: "Begun", inner) -> dict[str, jax.Array]:
@@ -109,7 +111,7 @@ def _alarms(plan: "Plan", t, state, u, begun: "Begun", inner) -> dict[str, jax.A
     elif multipliers is None:  # of the active rows, if the method deactivates some
         method, inner = frozen((plan.integrator, inner))
         multipliers = method.multipliers(dynamics, method.record(inner), t, q, v, inputs)
-    found = dynamics.system.alarms(t, q, v, inputs, jax.lax.stop_gradient(multipliers))
+    found = instant_warnings(dynamics.system, t, q, v, inputs, jax.lax.stop_gradient(multipliers))
     return {name: jnp.any(x) for name, x in found.items()}
 
 

@@ -113,7 +113,8 @@ class Trajectory(eqx.Module):
         else:
             lines.append(f"failed at t = {float(self.failure_time):g} s: {self._message}")
         if self.system is not None:
-            lines += [f"{name}: {text}" for name, text in self.system.summary(self).items()]
+            facts = self.system.presentation().summary(self)
+            lines += [f"{name}: {text}" for name, text in facts.items()]
         if np.any(self.violation):
             lines.append(f"constraints: |Phi| up to {np.max(self.violation):.1e}")
         if self.events is not None:
@@ -225,7 +226,7 @@ class Trajectory(eqx.Module):
         return write_page(self, path, **options)
 
     def plot(self, names: Sequence[str] | None = None, **options):
-        """Plot `names` (default: the machine's `default_plots`) over time: `plot.plot_states`."""
+        """Plot `names` (default: the machine's default plots) over time: `plot.plot_states`."""
         from ..plot import plot_states
 
         self._known_one("plot")

@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import known_values, require_positive
 from .._base.precision import float_field
-from ..mechanics import LagrangianSystem, Scene, State
+from ..mechanics import LagrangianSystem, Presentation, Scene, State
 
 
 class Oscillator(LagrangianSystem):
@@ -93,7 +93,11 @@ class Pendulum(LagrangianSystem):
     def applied_force(self, t, q, v, u):
         return u
 
+    def presentation(self):
+        return Presentation(geometry=self.geometry)
+
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         tip = self.inertial_coordinates(q)
         return Scene({"bar": jnp.stack([jnp.zeros(2), tip])[None]}, {"mass": tip[None]})
 

@@ -42,7 +42,7 @@ def view(
     - `sliders`: numbers of the experiment by the names of `cordax.Parameter`, with their (low,
       high) or without (half to twice as much); by default the first six numbers of the machine. The
       run is simulated again whenever one moves; only the first time compiles anything.
-    - `names` of the curves, from `trajectory.names`. Default: the machine's `default_plots`.
+    - `names` of the curves, from `trajectory.names`. Default: the machine's default plots.
     - `title`: above the controls; the machine by default.
     - `port`: 0 takes any that is free. Only this computer can reach the page, and the page needs
       nothing from any other.

@@ -25,7 +25,7 @@ from ..._base.fields import part_field
 from ..._base.precision import as_float_array, float_field
 from ..._jax.program_cache import kept_filter_jit
 from ...math.linalg import matmul
-from ...mechanics import State, System
+from ...mechanics import Presentation, State, System
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.parts.cables import Cables, ElasticCables, RigidCables
 from ...mechanics.parts.drives import Drive
@@ -114,21 +114,18 @@ class CableRobot(System):
         wrench = tuple(f"{kind}_{c}" for kind in ("force", "torque") for c in "xyz")
         return (*(f"{name}_{i + 1}" for name in owned for i in range(self.n_cables)), *wrench)
 
-    @property
-    def units(self):
-        return {"euler": "rad", "swivel": "rad", "payload_position": "m"}
-
-    @property
-    def default_plots(self):
-        return ("position", "euler", "tension")
-
-    @property
-    def components(self):
+    def presentation(self):
         axes = ("position", "payload_position", "velocity", "angular_velocity")
-        return dict.fromkeys(axes, ("x", "y", "z")) | {"euler": ("roll", "pitch", "yaw")}
-
-    def summary(self, run):
-        return summary(run)
+        xyz = dict.fromkeys(axes, ("x", "y", "z"))
+        return Presentation(
+            units={"euler": "rad", "swivel": "rad", "payload_position": "m"},
+            components=xyz | {"euler": ("roll", "pitch", "yaw")},
+            plots=("position", "euler", "tension"),
+            summary=summary,
+            geometry=self.geometry,
+            warnings=self._warnings,
+            invalid_reason=self._invalid_reason,
+        )
 
     @property
     def n_constraints(self):
@@ -262,7 +259,7 @@ class CableRobot(System):
         b = place(self._constants().attachments, parts.platform)
         return jnp.all(self.exits.reach(t, b, parts.exits) > 0)
 
-    def expected(self, t, q, v):
+    def _invalid_reason(self, t, q, v):
         parts = self.split(q)
         b = place(self._constants().attachments, parts.platform)
         reach = np.asarray(self.exits.reach(t, b, parts.exits))
@@ -437,7 +434,7 @@ class CableRobot(System):
     def outputs(self, t, q, v, u, multipliers):
         return observed(self, t, q, v, multipliers)
 
-    def warnings(self, outputs):
+    def _warnings(self, outputs):
         """Warning `cable_pushes`: the tension of a rigid cable is negative, so that later states
         are unphysical."""
         if not isinstance(self.cables, RigidCables):
@@ -445,6 +442,7 @@ class CableRobot(System):
         return {"cable_pushes": outputs["tension"] < -self.cables.push_threshold}
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         return drawing.scene(self, t, q)
 
 

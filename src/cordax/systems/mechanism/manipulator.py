@@ -5,6 +5,7 @@ J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.2. Wha
 open or contradicts is chosen: universal joints at the feet (spherical ones would give 15 degrees of
 freedom), links on hinges at the end effector, blocks of 2Q x 3h x Q on the strut axes."""
 
+import dataclasses
 import math
 
 import jax.numpy as jnp
@@ -77,18 +78,15 @@ class TensegrityManipulator(Mechanism):
         at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
         return jnp.concatenate([q[where], self.cables.state(at).strain])
 
-    @property
-    def units(self):
-        return {**super().units, "end_effector": "m"}
-
-    @property
-    def components(self):
+    def presentation(self):
+        shown = super().presentation()
         cables = tuple(name.removeprefix("cable_") for name in self.cables.cables)
-        return {"end_effector": ("x", "y", "z"), "strain": cables, "tension": cables}
-
-    @property
-    def default_plots(self):
-        return ("end_effector", *self.strut_angles[:2], "strain")
+        return dataclasses.replace(
+            shown,
+            units={**shown.units, "end_effector": "m"},
+            components={"end_effector": ("x", "y", "z"), "strain": cables, "tension": cables},
+            plots=("end_effector", *self.strut_angles[:2], "strain"),
+        )
 
     def outputs(self, t, q, v, u, multipliers):
         out = super().outputs(t, q, v, u, multipliers)

@@ -18,6 +18,7 @@ from ...math.linalg import solve
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.contacts import joined
 from ...mechanics.elimination import Eliminated, selection
+from ...mechanics.presentation import Presentation
 from ...mechanics.saddle import SaddlePoint, WholeMatrix
 from ...mechanics.state import State
 from ...mechanics.system import System
@@ -141,9 +142,14 @@ class Mechanism(System):
     def velocity_names(self):
         return self.tree.velocity_names + self.state_names
 
-    @property
-    def units(self):
-        return dict(self.tree.units) | dict.fromkeys(("wrap", *self._winding_names), "rad")
+    def presentation(self):
+        return Presentation(
+            units=dict(self.tree.units) | dict.fromkeys(("wrap", *self._winding_names), "rad"),
+            geometry=self.geometry,
+            warnings=self._warnings,
+            alarms=self._alarms,
+            invalid_reason=self._invalid_reason,
+        )
 
     @property
     def input_names(self):
@@ -518,8 +524,8 @@ class Mechanism(System):
         return validity.valid(*self._validity(q))
 
     @follows_winding
-    def expected(self, t, q, v):
-        return validity.expected(*self._validity(q))
+    def _invalid_reason(self, t, q, v):
+        return validity.invalid_reason(*self._validity(q))
 
     # --- states
     def default_state(self):
@@ -586,7 +592,7 @@ class Mechanism(System):
     def _wrap(self, q) -> Float[Array, " w"] | None:
         return validity.wrap(self._validity(q)[-1])
 
-    def warnings(self, outputs):
+    def _warnings(self, outputs):
         n = int(self.one_sided.sum())
         pulled = outputs["tension"][..., -n:] if n else None
         found = validity.warnings(outputs.get("wrap"), pulled)
@@ -595,7 +601,7 @@ class Mechanism(System):
         return found
 
     @follows_winding
-    def alarms(self, t, q, v, u, multipliers):
+    def _alarms(self, t, q, v, u, multipliers):
         """Warnings at one instant, computed without the other outputs."""
         pulled = multipliers[self.one_sided] if self.one_sided.any() else None
         found = validity.warnings(self._wrap(q), pulled)

@@ -4,6 +4,7 @@ J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.1. Wha
 open is chosen: the pulley's offset (half a block, which puts the block on the ground and the
 tangent point on the block's axis), the mass of the block, the azimuth of the first cable."""
 
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -105,13 +106,10 @@ class SingleStrut(Mechanism):
         """World position [m] of the end of the strut."""
         return self.position(q, "strut", jnp.stack([0.0, 0.0, self._numbers.length]))
 
-    @property
-    def units(self):
-        return super().units | {"angles": "rad", "end": "m"}
-
-    @property
-    def default_plots(self):
-        return "cross", "strut", "tension"
+    def presentation(self):
+        shown = super().presentation()
+        units = {**shown.units, "angles": "rad", "end": "m"}
+        return dataclasses.replace(shown, units=units, plots=("cross", "strut", "tension"))
 
     def outputs(self, t, q, v, u, multipliers):
         out = super().outputs(t, q, v, u, multipliers)

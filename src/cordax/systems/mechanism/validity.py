@@ -111,7 +111,7 @@ def valid(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> Bool[
     return jnp.all(jnp.stack(good)) if good else True
 
 
-def expected(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> str:
+def invalid_reason(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> str:
     """Text about the condition of `valid` that is violated."""
     if not looped:
         joints = np.unique(tree.owner)[np.asarray(_carried(tree, masses)) <= 0]

@@ -36,7 +36,8 @@ from ..._base.precision import as_float_array, float_field
 from ..._jax.materialise import materialise
 from ...math.linalg import matvec
 from ...math.trigonometry import sincos
-from ...mechanics import LagrangianSystem, State
+from ...mechanics import LagrangianSystem, Presentation, State
+from ...mechanics.presentation import tension_range
 from . import closed_form as closed
 from .drawing import geometry
 from .tendons import ElasticTendon, Motors, RigidTendon, Routing
@@ -181,22 +182,16 @@ class Neck(LagrangianSystem):
     def input_names(self):
         return tuple(f"torque_{k + 1}" for k in range(self.n_tendons))
 
-    @property
-    def units(self):
+    def presentation(self):
         angles = dict.fromkeys(("alpha", "theta", "motor_position", "tip_angle"), "rad")
-        return angles | {"elongation": "m", "tip_position": "m"}
-
-    @property
-    def components(self):
-        return {"tip_position": ("x", "y")}
-
-    def summary(self, run):
-        lines = super().summary(run)
-        stretch = 1e3 * np.asarray(run.outputs["elongation"])
-        if np.any(stretch):
-            lines["elongation"] = f"{stretch.min():.3f} to {stretch.max():.3f} mm"
-        x, y = np.asarray(run.outputs["tip_position"])[-1]
-        return lines | {"tip at the end": f"x = {x:.4f} m, y = {y:.4f} m"}
+        return Presentation(
+            units=angles | {"elongation": "m", "tip_position": "m"},
+            components={"tip_position": ("x", "y")},
+            summary=_summary,
+            geometry=self.geometry,
+            warnings=_pushes,
+            alarms=self._alarms if self.elastic and self.closed_form else None,
+        )
 
     def split(self, x):
         """Split a coordinate or velocity vector into joint part and motor part; the latter is empty
@@ -363,19 +358,15 @@ class Neck(LagrangianSystem):
             "tip_angle": jnp.sum(alpha),
         }
 
-    def warnings(self, outputs):
-        return {"tendon_in_compression": outputs["tension"] < -PUSH}
-
-    def alarms(self, t, q, v, u, multipliers):
-        if self.elastic and self.closed_form:
-            return self.warnings({"tension": closed.tension(self, q, v)})
-        return super().alarms(t, q, v, u, multipliers)
+    def _alarms(self, t, q, v, u, multipliers):
+        return _pushes({"tension": closed.tension(self, q, v)})
 
     def valid(self, t, q, v):
         """Whether every |alpha| < pi: at pi a joint folds flat and the linkage is singular."""
         return jnp.max(jnp.abs(self.split(q)[0])) < jnp.pi
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         return geometry(self, q)
 
     def default_state(self):
@@ -415,3 +406,16 @@ class Neck(LagrangianSystem):
         """Derivatives of the tendon lengths: J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2
         [m/rad^2], shape (n_tendons, n_joints) each (the Hessian is diagonal)."""
         return closed.length_derivatives(self, alpha)
+
+
+def _summary(run) -> dict[str, str]:
+    lines = tension_range(run)
+    stretch = 1e3 * np.asarray(run.outputs["elongation"])
+    if np.any(stretch):
+        lines["elongation"] = f"{stretch.min():.3f} to {stretch.max():.3f} mm"
+    x, y = np.asarray(run.outputs["tip_position"])[-1]
+    return lines | {"tip at the end": f"x = {x:.4f} m, y = {y:.4f} m"}
+
+
+def _pushes(outputs) -> dict[str, Array]:
+    return {"tendon_in_compression": outputs["tension"] < -PUSH}

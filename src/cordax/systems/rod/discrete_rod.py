@@ -17,7 +17,7 @@ from ..._base.checks import require, require_positive, require_shape
 from ..._base.fields import part_field
 from ..._base.precision import float_field
 from ..._jax.materialise import materialise
-from ...mechanics import Scene, State, System
+from ...mechanics import Presentation, Scene, State, System
 from ...mechanics.reference_motion import Reference, reference_field, require_position
 from .energy import dot
 from .joints import (
@@ -129,13 +129,14 @@ class DiscreteRod(System):
             return ()
         return tuple(f"slip_{i}_{c}" for c in (1, 2) for i in range(self.segments + 1))
 
-    @property
-    def required_control(self):
-        return None if self.stick is None else "StrandSlip(rod), which counts slipped curvature"
-
-    @property
-    def units(self):
-        return {"nodes": "m", "stretch": "1", "slip": "1/m", "stuck_energy": "J"}
+    def presentation(self):
+        return Presentation(
+            units={"nodes": "m", "stretch": "1", "slip": "1/m", "stuck_energy": "J"},
+            geometry=self.geometry,
+            required_control=None
+            if self.stick is None
+            else "StrandSlip(rod), which counts slipped curvature",
+        )
 
     @property
     def spacing(self) -> Float[Array, ""]:
@@ -317,6 +318,7 @@ class DiscreteRod(System):
         return found
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         nodes = self.place(t, q)
         return Scene(lines={"rod": nodes[None]}, points={"end": nodes[jnp.array([0, -1])]})
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base.checks import require, require_known, require_whole
 from ..._base.fields import part_field
-from ...mechanics import Scene, State, System
+from ...mechanics import Presentation, Scene, State, System
 from ...mechanics.constraints import ConstraintTerms
 from .linearisation import HarnessLinearisation
 from .spline_rod import SplineRod
@@ -77,6 +77,9 @@ class Harness(System):
     @property
     def input_names(self):
         return tuple(f"{i}_{n}" for i, rod in enumerate(self.rods) for n in rod.input_names)
+
+    def presentation(self):
+        return Presentation(geometry=self.geometry)
 
     @property
     def n_constraints(self):
@@ -169,6 +172,7 @@ class Harness(System):
         return out
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         scenes = [rod.geometry(t, p) for rod, p in zip(self.rods, self.parts(q), strict=True)]
         join = lambda kind: jnp.concatenate([s.lines[kind] for s in scenes])
         points = jnp.concatenate([s.points["end"] for s in scenes])

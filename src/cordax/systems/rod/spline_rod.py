@@ -19,7 +19,7 @@ from ..._base.precision import as_float_array, float_field
 from ..._jax.materialise import materialise
 from ...math import bsplines
 from ...math.linalg import matvec
-from ...mechanics import Scene, State, System
+from ...mechanics import Presentation, Scene, State, System
 from . import energy as elastic
 from . import kelvin_voigt, stiffness
 from .end_supports import End
@@ -110,24 +110,14 @@ class SplineRod(System):
             f"{name}_{i}" for c, name in enumerate(("x", "y", "z", "theta")) for i in free[c]
         )
 
-    @property
-    def units(self):
-        return dict.fromkeys(("centre", "sag"), "m") | {"stretch": "1", "load": "N"}
-
-    @property
-    def default_plots(self):
-        return ("centre", "sag")
-
-    @property
-    def components(self):
-        return {"centre": ("x", "y", "z")}
-
-    def summary(self, run):
-        sag, stretch = np.asarray(run.outputs["sag"]), np.asarray(run.outputs["stretch"])
-        return {
-            "sag": f"{1e3 * sag.min():.2f} to {1e3 * sag.max():.2f} mm",
-            "largest stretch": f"{100 * stretch.max():.4f} %",
-        }
+    def presentation(self):
+        return Presentation(
+            units=dict.fromkeys(("centre", "sag"), "m") | {"stretch": "1", "load": "N"},
+            components={"centre": ("x", "y", "z")},
+            plots=("centre", "sag"),
+            summary=_summary,
+            geometry=self.geometry,
+        )
 
     @property
     def input_names(self):
@@ -430,7 +420,16 @@ class SplineRod(System):
         }
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         P = self.control(t, q)
         return Scene(
             lines={"rod": self.shape(P)[None]}, points={"end": P[:3, jnp.array([0, -1])].T}
         )
+
+
+def _summary(run) -> dict[str, str]:
+    sag, stretch = np.asarray(run.outputs["sag"]), np.asarray(run.outputs["stretch"])
+    return {
+        "sag": f"{1e3 * sag.min():.2f} to {1e3 * sag.max():.2f} mm",
+        "largest stretch": f"{100 * stretch.max():.4f} %",
+    }

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from ..._base.checks import require
 from ..._base.fields import part_field
 from ..._jax.materialise import materialise
-from ...mechanics import State, System
+from ...mechanics import Presentation, State, System
 from ...mechanics.constraints import ConstraintTerms
 from . import axial_elimination, ends
 from .robot import RopeRobot
@@ -42,13 +42,10 @@ class AxialRopes(System):
     def input_names(self):
         return self.ropes.input_names
 
-    @property
-    def units(self):
-        return self.ropes.units | {"slope": "m"}
-
-    @property
-    def default_plots(self):
-        return self.ropes.default_plots
+    def presentation(self):
+        shown = self.ropes.presentation()
+        units = {**shown.units, "slope": "m"}
+        return Presentation(units=units, plots=shown.plots, geometry=self.geometry)
 
     @property
     def n_constraints(self):
@@ -155,4 +152,5 @@ class AxialRopes(System):
         return self.ropes.outputs(t, self._whole(q), self._whole(v), u, multipliers)
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         return self.ropes.geometry(t, self._whole(q))

@@ -21,8 +21,9 @@ from ..._base.fields import count_field, part_field
 from ..._base.precision import as_float_array, finite_array, float_field
 from ..._jax.materialise import materialise
 from ..._jax.program_cache import kept_filter_jit
-from ...mechanics import State, System
+from ...mechanics import Presentation, State, System
 from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.presentation import tension_range
 from ...mechanics.reference_motion import Reference, reference_field
 from . import block_elimination, drawing, ends, forward, inverse
 from .equilibrium import settled
@@ -133,19 +134,16 @@ class RopeRobot(System):
             return ()
         return tuple(f"force_{c}_{j + 1}" for j in range(self.n_ropes) for c in "xz")
 
-    @property
-    def units(self):
-        forces = {"root_tension": "N", "end_force": "N", "force_x": "N", "force_z": "N"}
-        return forces | {"moment": "N m", "node": "m", "stretch": "m"}
-
-    @property
-    def default_plots(self):
-        if self.platform is not None:
-            return ("x", "z", "angle", "tension")
-        return ("node", "tension" if self.n_constraints else "root_tension")
-
-    def summary(self, run):
-        return super().summary(run) if self.platform is None else summary(run)
+    def presentation(self):
+        forces = dict.fromkeys(("root_tension", "end_force", "force_x", "force_z"), "N")
+        plots = ("node", "tension" if self.n_constraints else "root_tension")
+        carried = self.platform is not None
+        return Presentation(
+            units=forces | {"moment": "N m", "node": "m", "stretch": "m"},
+            plots=("x", "z", "angle", "tension") if carried else plots,
+            summary=summary if carried else tension_range,
+            geometry=self.geometry,
+        )
 
     @property
     def n_q(self):
@@ -399,6 +397,7 @@ class RopeRobot(System):
         return out if self.platform is None else out | {"pose": self.split(q)[1]}
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         return drawing.scene(self.nodes(q), self.platform, self.split(q)[1])
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from ..._base.checks import require, require_positive, require_shape, require_values
 from ..._base.fields import part_field
 from ..._base.precision import as_float_array, float_field
-from ...mechanics import State, System
+from ...mechanics import Presentation, State, System
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.parts.drives import Drive, Winches
 from .reeled_rope import PaidOut
@@ -18,6 +18,11 @@ from .winched_linearisation import WinchedLinearisation, WinchedSaddlePoint
 
 #: shortest upper rod of the first segment, relative to its length without payout
 SHORTEST = 0.1
+#: expectation of states and lengths within the validity of the model
+FITTING = (
+    "of each rope as much between exit and first gap as the model allows: at least "
+    f"{SHORTEST:g} of half a segment, at most `longest`, and no more than `reserve` off the drum"
+)
 
 
 class WinchedRopes(System):
@@ -86,13 +91,14 @@ class WinchedRopes(System):
         own = (f"{name}_{j}" for j in ropes for name in self.drive.inputs)
         return (*self.ropes.input_names, *own)
 
-    @property
-    def units(self):
-        return self.ropes.units | {"payout": "m", "winch_force": "N", "theta": "rad"}
-
-    @property
-    def default_plots(self):
-        return (*self.ropes.default_plots, "payout")
+    def presentation(self):
+        shown = self.ropes.presentation()
+        return Presentation(
+            units={**shown.units, "payout": "m", "winch_force": "N", "theta": "rad"},
+            plots=(*shown.plots, "payout"),
+            geometry=self.geometry,
+            invalid_reason=lambda t, q, v: FITTING,
+        )
 
     @property
     def n_constraints(self):
@@ -262,13 +268,6 @@ class WinchedRopes(System):
         fits = (rod + payout >= SHORTEST * rod) & (rod + payout <= longest)
         return fits & (payout <= self.reserve)
 
-    def expected(self, t, q, v):
-        return (
-            "of each rope as much between exit and first gap as the model allows: at least "
-            f"{SHORTEST:g} of half a segment, at most `longest`, and no more than `reserve` off "
-            "the drum"
-        )
-
     # --- states and outputs
     def rest(self, lengths=None, u=None, guess: State | None = None, t=0.0) -> State:
         """Equilibrium with drums held at `lengths` (m,) [m], by default those of the drive at its
@@ -282,7 +281,7 @@ class WinchedRopes(System):
         require_shape("lengths", lengths, (m,))
         payout = jnp.broadcast_to(lengths - self.ropes.length, (m,))
         good = lambda lengths: self._fits(lengths - self.ropes.length)
-        require_values("lengths", good, lengths, expected=self.expected(t, None, None))
+        require_values("lengths", good, lengths, expected=FITTING)
         ropes = self._with_payout(payout, jnp.zeros_like(payout))
         start = None if guess is None else State(self.split(guess.q)[0], self.split(guess.v)[0])
         own = ropes.rest(u, start, t)
@@ -313,4 +312,5 @@ class WinchedRopes(System):
         return out
 
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         return self.paid_out(t, q, jnp.zeros_like(q)).geometry(t, self.split(q)[0])

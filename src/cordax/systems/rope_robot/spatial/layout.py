@@ -128,18 +128,6 @@ class RopesInSpace(System):
         return tuple(f"force_{c}_{j + 1}" for j in range(self.n_ropes) for c in "xyz")
 
     @property
-    def units(self):
-        return {"root_tension": "N", "tension": "N", "node": "m", "position": "m", "euler": "rad"}
-
-    @property
-    def default_plots(self):
-        return ("node", "tension") if self.platform is None else ("position", "euler", "tension")
-
-    @property
-    def components(self):
-        return {"position": ("x", "y", "z"), "euler": ("roll", "pitch", "yaw")}
-
-    @property
     def n_q(self):
         return 3 * self.n_nodes * self.n_ropes + (0 if self.platform is None else 12)
 

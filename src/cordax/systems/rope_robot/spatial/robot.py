@@ -10,7 +10,7 @@ from ...._base.precision import as_float_array
 from ...._jax.materialise import materialise
 from ....math import rotations
 from ....math.linalg import inverse3, matmul
-from ....mechanics import Scene, State
+from ....mechanics import Presentation, Scene, State
 from ....mechanics.constraints import ConstraintTerms
 from ...cable_robot import drawing
 from ...cable_robot.block_solve import at_points, rigidity_terms
@@ -245,7 +245,18 @@ class SpatialRopeRobot(RopesInSpace):
             out["euler"] = rotations.euler_zyx(R)
         return out
 
+    def presentation(self):
+        plots = ("node", "tension") if self.platform is None else ("position", "euler", "tension")
+        newtons, metres = ("root_tension", "tension"), ("node", "position")
+        return Presentation(
+            units=dict.fromkeys(newtons, "N") | dict.fromkeys(metres, "m") | {"euler": "rad"},
+            components={"position": ("x", "y", "z"), "euler": ("roll", "pitch", "yaw")},
+            plots=plots,
+            geometry=self.geometry,
+        )
+
     def geometry(self, t, q):
+        """Scene at time `t` [s] and coordinates `q`."""
         points, bodies = {"exit": self.roots}, {}
         if self.platform is not None:
             faces = drawing.solid(self.platform, self.attachments)
