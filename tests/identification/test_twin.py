@@ -10,11 +10,12 @@ import tyro
 import cordax
 from cordax import Recording, State
 from cordax.cli.recorded_names import with_machine_names
-from cordax.cli.twin import twin
+from cordax.cli.twin import _held, twin
 from cordax.control import RecordedInput
 from cordax.identification.twin import equal_windows, noise_of, window_length
 from cordax.io import read_csv, read_machine
-from cordax.io.machine_update import number_keys, write_updated
+from cordax.io.machine_file import example_path
+from cordax.io.machine_update import key_is_parameter, number_keys, write_updated
 from cordax.systems import Oscillator
 
 CART = """# A cart on a spring.
@@ -125,3 +126,20 @@ def test_windows_have_equal_lengths_and_contain_motion():
     assert len({len(w.t) for w in windows}) == 1 and len(windows) == 4
     assert all(w.t[0] < 20.0 for w in windows)
     assert np.isclose(noise_of(windows)["x"], 1e-3, rtol=0.1)
+
+
+def test_keys_from_which_a_file_derives_more_are_recognised(folder):
+    cart = read_machine(folder / "cart.toml").experiment
+    assert key_is_parameter(folder / "cart.toml", "stiffness", cart)
+    plate = example_path("suspended")  # its inertia follows from mass and box
+    experiment = read_machine(plate).experiment
+    assert not key_is_parameter(plate, "platform.mass", experiment)
+    assert not key_is_parameter(plate, "exits.radius", experiment)  # lengths follow from it
+
+
+def test_steps_and_smooth_inputs_are_distinguished():
+    base = cordax.Experiment(Oscillator())
+    t = 0.01 * np.arange(200)
+    log = lambda u: [Recording(t, {"force": u})]
+    assert _held(base, log(np.floor(t / 0.2)))
+    assert not _held(base, log(np.sin(t))) and not _held(base, log(0.0 * t))

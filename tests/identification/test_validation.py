@@ -123,8 +123,9 @@ def test_lags_of_oscillations():
 
 
 def test_verdicts_are_honest():
-    def said(rms, hold=1.0, coverage=0.95):
-        error = ChannelError(rms, 1.0, rms, np.array([rms]), 0.0, 0.0, coverage, hold, 1.0)
+    def said(rms, hold=1.0, coverage=0.95, noise=0.0):
+        per_second = np.array([rms])
+        error = ChannelError(rms, 1.0, rms, per_second, 0.0, 0.0, coverage, hold, 1.0, noise)
         return verdict([Validation(None, 0.0, {}, {}, {}, {"x": error})])  # pyright: ignore
 
     assert said(0.05)[0] == "accurate" and said(0.2)[0] == "usable" and said(0.6)[0] == "poor"
@@ -133,3 +134,6 @@ def test_verdicts_are_honest():
     )
     assert said(0.05, hold=0.04)[0] == "useless" and said(1.2)[0] == "useless"
     assert verdict([])[0] == "unknown"
+    # a channel that hardly moves is predicted as well as its noise allows
+    assert said(0.6, noise=0.598)[0] == "accurate" and said(1.02, noise=1.0)[0] == "usable"
+    assert said(0.6, noise=0.1)[0] == "poor" and said(1.2, noise=1.0)[0] == "useless"

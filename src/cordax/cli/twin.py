@@ -15,13 +15,14 @@ from ..identification.twin import make_twin
 from ..identification.validation import verdict
 from ..io import find_machine, read_recording, write_csv
 from ..io.machine_file import example_path
-from ..io.machine_update import number_keys, write_updated
+from ..io.machine_update import key_is_parameter, number_keys, write_updated
 from ..parameters.parameter import collect
 from ..recordings.recording import Recording
 from ..simulation.experiment import Experiment
 from .arguments import Changes, Machine, OutputFolder, option, split_commas
 from .fit import with_method
 from .outputs import claim
+from .progress import announce
 from .recorded_names import with_machine_names
 from .twin_report import shared_rows, warnings_of, write_report
 
@@ -41,7 +42,7 @@ def twin(
     window: Annotated[float | None, option("SECONDS", "six periods")] = None,
     settle: Annotated[float | None, option("SECONDS", "a quarter of a window")] = None,
     loss: Literal["linear", "soft_l1", "huber", "cauchy"] = "linear",
-    inputs: Literal["cubic", "linear", "hold"] = "cubic",
+    inputs: Literal["auto", "cubic", "linear", "hold"] = "auto",
     set: Changes = (),
     dt: Annotated[float | None, option("SECONDS", "as in cordax fit")] = None,
     integrator: Annotated[str | None, option("NAME", "as in cordax fit")] = None,
@@ -75,7 +76,8 @@ def twin(
         window: length of the windows.
         settle: part of a window left out to which its initial state is fitted.
         loss: loss function; all but `linear` (least squares) reduce the weight of outliers.
-        inputs: interpolation of the recorded inputs between samples.
+        inputs: interpolation of the recorded inputs between samples; `auto` is `hold` if most
+            samples repeat the one before, else `cubic`.
         set: change a key of the machine file; may be repeated.
         dt: time step.
         integrator: integrator; `cordax list` lists them.
@@ -103,6 +105,9 @@ def twin(
     names = _observed(base, recordings, observe)
     has_inputs, line = _inputs(base, recordings)
     notes.append(line)
+    if has_inputs and inputs == "auto":
+        inputs = "hold" if _held(base, recordings) else "cubic"
+        notes.append(f"inputs between samples: {inputs}")
 
     def experiment(recording: Recording) -> Experiment:
         one = base
@@ -113,12 +118,28 @@ def twin(
         return one.replace(t0=float(recording.t[0]), save_every=1)
 
     candidates = split_commas(parameters) or _candidates(source, base)
+    derived = [n for n in candidates if not key_is_parameter(source, n, base, set, allow_code)]
+    if not parameters and len(derived) < len(candidates):
+        candidates = [n for n in candidates if n not in derived]
+        if derived:
+            notes.append(
+                f"not fitted, because the file derives further numbers from them: "
+                f"{', '.join(derived)}; name them in --parameters to fit them alone"
+            )
+    elif derived:
+        notes.append(
+            f"the file derives further numbers from {', '.join(derived)}, which the fit kept: "
+            f"{files[1]} describes another machine than the fit; give those numbers in the file"
+        )
+    expected = "numbers that are parameters, or --parameters"
+    require(len(candidates) > 0, str(source), "no parameters", expected)
     notes.append(with_method(base, recordings[0], integrator, dt)[1])
     shift = has_inputs or base.inputs is None
-    result = make_twin(
-        experiment, recordings, candidates, observe=names, choose=not parameters, window=window,
-        settle=settle, shift=shift, loss=loss,
-    )  # fmt: skip
+    with announce("compiling and fitting; the first fit of a machine takes minutes", not json):
+        result = make_twin(
+            experiment, recordings, candidates, observe=names, choose=not parameters, window=window,
+            settle=settle, shift=shift, loss=loss,
+        )  # fmt: skip
     written = [write_report(files[0], found.name, result, notes)]
     values = {row["name"]: row["estimate"] for row in shared_rows(result)}
     word, reasons = verdict(result.validations)
@@ -219,9 +240,14 @@ def _candidates(source: Path, base: Experiment) -> list[str]:
             continue
         if start.ndim == 0 and start > 0 and "gravity" not in key:
             found.append(key)
-    expected = "numbers that are parameters, or --parameters"
-    require(len(found) > 0, str(source), "no parameters", expected)
     return found
+
+
+def _held(base: Experiment, logs: list[Recording]) -> bool:
+    """Whether recorded inputs are steps: most samples repeat the one before."""
+    u = [np.stack([np.asarray(log.values[n]) for n in base.system.input_names]) for log in logs]
+    changes = np.concatenate([np.any(np.diff(x, axis=1) != 0.0, axis=0) for x in u])
+    return bool(np.any(changes) and np.mean(changes) < 0.5)
 
 
 def _write_prediction(path: Path, check) -> Path:

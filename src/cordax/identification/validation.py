@@ -12,6 +12,7 @@ from .._base.checks import require, require_number
 from ..parameters.built_parameters import BuiltParameters
 from ..parameters.parameter import collect
 from ..recordings.recording import Recording
+from ..recordings.signals import scatter
 from ..simulation.experiment import Experiment
 from .intervals import student_quantile
 from .measured_state import MeasuredState, measured_state
@@ -33,7 +34,7 @@ class ChannelError(NamedTuple):
     oscillation (NaN without one); `coverage`, the share of samples within the 95 % bands. RMS
     errors of trivial predictors: `hold` (the last value before the prediction stays) and `mean`
     (the mean of the recorded values before the prediction and of the recordings that were
-    fitted)."""
+    fitted). `noise`: standard deviation of the measurement errors."""
 
     rms: float
     motion: float
@@ -44,11 +45,18 @@ class ChannelError(NamedTuple):
     coverage: float
     hold: float
     mean: float
+    noise: float = 0.0
+
+    @property
+    def net_fraction(self) -> float:
+        """Error without measurement noise, as a fraction of the motion."""
+        net = max(self.rms**2 - self.noise**2, 0.0) ** 0.5
+        return net / self.motion if self.motion > 0 else float(net > 0)
 
     @property
     def beats_trivial(self) -> bool:
-        """Whether the error is below that of both trivial predictors."""
-        return self.rms < min(self.hold, self.mean)
+        """Whether the error is below that of both trivial predictors, or is measurement noise."""
+        return self.rms < min(self.hold, self.mean) or self.rms <= 1.1 * self.noise
 
 
 class Validation(NamedTuple):
@@ -90,15 +98,16 @@ def verdict(validations: list[Validation]) -> tuple[str, list[str]]:
     errors = [(name, e) for v in validations for name, e in v.errors.items()]
     if not errors:
         return "unknown", ["no window was left out, so that no prediction could be examined"]
-    fraction = float(np.sqrt(np.mean([e.fraction**2 for _, e in errors])))
-    worst = max(errors, key=lambda pair: pair[1].fraction)
+    fraction = float(np.sqrt(np.mean([e.net_fraction**2 for _, e in errors])))
+    worst = max(errors, key=lambda pair: pair[1].net_fraction)
     reasons = [
-        f"RMS error on the windows left out: {100 * fraction:.1f} % of the motion on average over "
-        f"channels and windows, at most {100 * worst[1].fraction:.1f} % ({worst[0]})"
+        f"RMS error on the windows left out, without measurement noise: {100 * fraction:.1f} % of "
+        f"the motion on average over channels and windows, at most "
+        f"{100 * worst[1].net_fraction:.1f} % ({worst[0]})"
     ]
     losing = [name for name, e in errors if not e.beats_trivial]
     coverage = float(np.mean([e.coverage for _, e in errors]))
-    word = "accurate" if worst[1].fraction <= ACCURATE else "usable"
+    word = "accurate" if worst[1].net_fraction <= ACCURATE else "usable"
     word = word if fraction <= USABLE else "poor"
     if losing:
         listed = ", ".join(dict.fromkeys(losing))
@@ -125,6 +134,7 @@ def validate(fit, recording: Recording, experiment: Experiment | None, settle: f
         n: x for n, x in noise.items() if np.ndim(x) <= np.asarray(compared.values[n]).ndim - 1
     }
     noise = scalar if len(scalar) == len(noise) else 1.0
+    known_noise = noise if fit.problem.noise_given and isinstance(noise, dict) else {}
     given = experiment is not None
     base = _experiment(fit, recording, experiment)
     if not isinstance(fit.parameters, BuiltParameters):
@@ -158,6 +168,7 @@ def validate(fit, recording: Recording, experiment: Experiment | None, settle: f
             errors[label] = _channel_error(
                 recording.t[after], pick(compared.values[name]), pick(predicted[name]),
                 pick(low[name]), pick(high[name]), *before[c],
+                float(np.max(known_noise.get(name, np.inf))),
             )  # fmt: skip
     return Validation(compared, start, predicted, low, high, errors)
 
@@ -261,7 +272,11 @@ def _before(fit, recording: Recording, name: str, after: np.ndarray) -> list[tup
     return found
 
 
-def _channel_error(t, recorded, predicted, low, high, last: float, mean: float) -> ChannelError:
+def _channel_error(
+    t, recorded, predicted, low, high, last: float, mean: float, noise: float
+) -> ChannelError:
+    """`noise`: given standard deviation of the measurement errors, or infinite. Not more than the
+    scatter of neighbouring samples is taken for noise."""
     seen = np.isfinite(recorded)
     t, recorded, predicted = t[seen], recorded[seen], predicted[seen]
     rms = lambda x: float(np.sqrt(np.mean(x**2))) if x.size else float("nan")
@@ -283,6 +298,7 @@ def _channel_error(t, recorded, predicted, low, high, last: float, mean: float) 
         float(np.mean(inside)) if t.size else float("nan"),
         rms(recorded - last),
         rms(recorded - mean),
+        min(noise, scatter(recorded)),
     )
 
 

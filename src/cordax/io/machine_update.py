@@ -1,15 +1,17 @@
 """Machine files with other values of some keys: comments and order stay."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from .._base.atomic_files import replacing
 from ..parameters.parameter import collect
 from .line_numbers import lines_of
-from .machine_file import read_machine
+from .machine_file import find_machine, read_machine
 
 
 def number_keys(path: str | Path) -> list[str]:
@@ -23,6 +25,28 @@ def number_keys(path: str | Path) -> list[str]:
         if _VALUE.match(lines[number - 1]) and key.rpartition(".")[2] in lines[number - 1]:
             found.append(key)
     return found
+
+
+def key_is_parameter(
+    path: str | Path, key: str, experiment, changes: Iterable[str] = (), code: bool = False
+) -> bool:
+    """Whether another value of a key of a machine file changes that parameter of the machine and
+    nothing else (the mass of a `box`, for example, changes its inertia as well). `experiment` is
+    that of the file with `changes`. Names that are no keys of the file count as parameters."""
+    if key not in lines_of(Path(path).read_text(encoding="utf-8-sig").replace("\r\n", "\n")):
+        return True
+    place = collect([key], experiment).places[0]
+    value = 1.01 * float(np.asarray(place.read(experiment)))
+    try:
+        other = find_machine(path, changes=[*changes, f"{key}={value!r}"], code=code).experiment
+    except ValueError:  # the file does not allow the value
+        return False
+    mine = jax.tree.leaves(eqx.filter(experiment.system, eqx.is_array))
+    yours = jax.tree.leaves(eqx.filter(other.system, eqx.is_array))
+    if [x.shape for x in mine] != [x.shape for x in yours]:
+        return False
+    same = lambda a, b: np.allclose(a, b, rtol=1e-9, atol=0.0, equal_nan=True)
+    return sum(not same(a, b) for a, b in zip(mine, yours, strict=True)) == 1
 
 
 def write_updated(
