@@ -119,20 +119,44 @@ class _DeclaredField(dataclasses.Field):
         self.metadata["converter"].declare(name, annotation)
 
 
-def declared_field(converter, **kwargs) -> Any:
-    """A module field whose converter learns, by `declare(name, annotation)`, where it stands."""
-    field = eqx.field(converter=converter, **kwargs)
+def declared_field(converter, unit: str = "", **kwargs) -> Any:
+    """A module field whose converter receives its name and annotation by `declare(name,
+    annotation)`; `unit`: of its values, such as "N/m"."""
+    field = eqx.field(converter=converter, metadata={"unit": unit}, **kwargs)
     field.__class__ = _DeclaredField
     return field
 
 
-def float_field(*, checked: bool = True, **kwargs) -> Any:
-    """A module field holding a physical number or array of numbers, converted by
-    `as_float_array`; None where that is the default. Refused are NaN, infinity and shapes other
-    than the annotation's where it fixes one, as `Float[Array, ""]` and `Float[Array, " 3"]` do;
-    `checked=False` leaves that to the module."""
+def float_field(*, unit: str = "", checked: bool = True, **kwargs) -> Any:
+    """A module field for a physical quantity, converted by `as_float_array`; None if that is the
+    default.
+
+    **Arguments:**
+
+    - `unit`: SI unit such as "N/m", "-" if it has no dimension; shown in tables, and required of
+      texts such as "20 mm" in machine files.
+    - `checked`: reject NaN, infinity and shapes other than that of the annotation, if it fixes one
+      as `Float[Array, ""]` and `Float[Array, " 3"]` do."""
     optional = kwargs.get("default", 0.0) is None
-    return declared_field(Number(checked, optional), **kwargs)
+    return declared_field(Number(checked, optional), unit, **kwargs)
+
+
+def declare_units(**units: str):
+    """Declare units of a function's arguments: `@declare_units(radius="m")`."""
+
+    def mark(function):
+        function.units = units
+        return function
+
+    return mark
+
+
+def declared_units(make: Any) -> dict[str, str]:
+    """Units of the fields of a module class, or of the arguments of a function, by name."""
+    if not isinstance(make, type):
+        return getattr(make, "units", {})
+    fields = dataclasses.fields(make) if dataclasses.is_dataclass(make) else ()
+    return {f.name: f.metadata["unit"] for f in fields if f.metadata.get("unit")}
 
 
 def warn_if_single(dtype, what: str) -> None:

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterable
 
 from .checks import require
 
@@ -45,28 +44,6 @@ def quantity(where: str, text: str, unit: str = "") -> float:
         angles = powers[3] == wanted[3] or (powers[3] == 0 and "Hz" not in match[2])
         require(powers[:3] == wanted[:3] and angles, where, text, f"a quantity in {unit}")
     return float(match[1]) * factor
-
-
-def units_of(text: str, names: Iterable[str]) -> dict[str, str]:
-    """Units that a docstring gives, in brackets behind a name in backticks: `length` [m]."""
-    found, waiting = {}, {}
-    for match in re.finditer(r"`(\w+)`|\[([^\]`]*)\]|[.;:](?=\s)", text):
-        name, unit = match.groups()
-        if name in names:
-            waiting[name] = match.end()
-        elif unit is not None and _is_unit(unit):
-            near = [name for name, at in waiting.items() if match.start() - at < 80]
-            found |= {name: unit for name in near if name not in found}
-            waiting = {}
-        elif name is None and unit is None and match[0] != ":":
-            waiting = {}
-    return found
-
-
-def _is_unit(text: str) -> bool:
-    words = re.findall(r"[A-Za-z]+", text)
-    known = bool(words) and all(_known(word) for word in words)
-    return known and re.fullmatch(r"[\w\s/^().-]+", text) is not None
 
 
 def parsed(where: str, unit: str) -> tuple[float, tuple[int, ...]]:

@@ -14,9 +14,9 @@ class Multisine(Controller):
     `phase` [rad] (n_u, k) or one for all."""
 
     base: Float[Array, " n_u"] = float_field()
-    frequency: Float[Array, " k"] = float_field()
+    frequency: Float[Array, " k"] = float_field(unit="Hz")
     amplitude: Float[Array, "n_u k"] = float_field()
-    phase: Float[Array, "..."] = float_field(default=0.0)
+    phase: Float[Array, "..."] = float_field(unit="rad", default=0.0)
 
     def __check_init__(self):
         require_axes("base", self.base, 1, "(n_u,)")

@@ -19,7 +19,7 @@ class Pulses(Controller):
     `accuracy`, inputs are not held: such runs step exactly to each edge. `base`: the constant
     inputs (n_u,)."""
 
-    times: Float[Array, "k 2"] = float_field()
+    times: Float[Array, "k 2"] = float_field(unit="s")
     inputs: Float[Array, "k n_u"] = float_field()
     period: float | None = setting_field(default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
     base: Float[Array, " n_u"] = float_field(default=0.0)

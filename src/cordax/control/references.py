@@ -13,7 +13,7 @@ class RaisedCosine(Reference):
     [rad/s], one for all or (n,)."""
 
     amplitude: Float[Array, " n"] = float_field()
-    frequency: Float[Array, "..."] = float_field(default=1.0)
+    frequency: Float[Array, "..."] = float_field(unit="rad/s", default=1.0)
     offset: Float[Array, "..."] = float_field(default=0.0)
 
     def __check_init__(self):
@@ -31,7 +31,7 @@ class Sinusoid(Reference):
     [rad/s]."""
 
     amplitude: Float[Array, " n"] = float_field()
-    frequency: Float[Array, "..."] = float_field(default=1.0)
+    frequency: Float[Array, "..."] = float_field(unit="rad/s", default=1.0)
     phase: Float[Array, "..."] = float_field(default=0.0)
     offset: Float[Array, "..."] = float_field(default=0.0)
 

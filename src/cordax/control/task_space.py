@@ -46,7 +46,7 @@ class TaskSpaceControl(Controller):
     every stage. With `BoundedTension` a run that lacks tensions ends with `qp_infeasible`."""
 
     machine: OnCables = part_field()
-    path: Reference = reference_field()
+    path: Reference = reference_field(unit="m")
     rotation: Float[Array, "3 3"] | None = float_field(default=None)
     K_p: Float[Array, ""] = float_field(default=100.0)
     K_d: Float[Array, ""] = float_field(default=20.0)

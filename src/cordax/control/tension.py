@@ -36,7 +36,7 @@ class TensionDistribution(eqx.Module):
 class MeanTension(TensionDistribution):
     """The solution closest to equal tensions `mean` [N]: smooth."""
 
-    mean: Float[Array, ""] = float_field(default=50.0)
+    mean: Float[Array, ""] = float_field(unit="N", default=50.0)
 
     def __check_init__(self):
         require_positive("mean", self.mean, zero_allowed=True)
@@ -53,7 +53,7 @@ class MinimumTension(TensionDistribution):
     For one more tendon than joints, in an arrangement whose null vector is positive ("single"
     routing)."""
 
-    minimum: Float[Array, ""] = float_field(default=5.0)
+    minimum: Float[Array, ""] = float_field(unit="N", default=5.0)
 
     def __check_init__(self):
         require_positive("minimum", self.minimum, zero_allowed=True)
@@ -77,9 +77,9 @@ class BoundedTension(TensionDistribution):
     `qp_infeasible`."""
 
     may_fail = True
-    minimum: Float[Array, "..."] = float_field()
-    maximum: Float[Array, "..."] = float_field()
-    mean: Float[Array, "..."] | None = float_field(default=None)
+    minimum: Float[Array, "..."] = float_field(unit="N")
+    maximum: Float[Array, "..."] = float_field(unit="N")
+    mean: Float[Array, "..."] | None = float_field(unit="N", default=None)
     pulls: bool = flag_field(default=True)
 
     def __check_init__(self):

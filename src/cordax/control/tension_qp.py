@@ -105,8 +105,8 @@ class NearRigidQP(Controller):
     point: tuple[str, tuple[float, float, float]] | None = eqx.field(
         static=True, converter=_as_point, default=None
     )
-    K_p: Float[Array, "..."] = float_field(default=0.0)
-    K_d: Float[Array, "..."] = float_field(default=0.0)
+    K_p: Float[Array, "..."] = float_field(unit="1/s^2", default=0.0)
+    K_d: Float[Array, "..."] = float_field(unit="1/s", default=0.0)
     period: float | None = eqx.field(static=True, default=None)  # pyright: ignore[reportIncompatibleVariableOverride]
     may_fail: ClassVar[bool] = True
 

@@ -19,8 +19,8 @@ class Baumgarte(Constrained):
     about 1. With both zero the constraints are only differentiated, and drift with the error of the
     integrator. Redundant constraints end a run with `singular_constraints`."""
 
-    alpha: Float[Array, ""] = float_field(default=10.0)
-    beta: Float[Array, ""] = float_field(default=10.0)
+    alpha: Float[Array, ""] = float_field(unit="1/s", default=10.0)
+    beta: Float[Array, ""] = float_field(unit="1/s", default=10.0)
     #: rows that act, shape (m,); None: all. Set by `Unilateral`.
     active: Float[Array, " m"] | None = float_field(checked=False, default=None)
     switches_rows = True

@@ -14,7 +14,7 @@ class Index3(Baumgarte):
     Reported multipliers are those of the index-1 form at the stored state."""
 
     alpha: Float[Array, ""] = float_field(default=0.0)
-    beta: Float[Array, ""] = float_field(default=0.0)
+    beta: Float[Array, ""] = float_field(unit="1/s", default=0.0)
     keeps_constraints = True
     switches_rows = False
 

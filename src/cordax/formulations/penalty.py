@@ -20,8 +20,8 @@ class Penalty(Constrained):
     float64: the matrix is conditioned like alpha."""
 
     alpha: Float[Array, ""] = float_field(default=1e8)
-    xi: Float[Array, ""] = float_field(default=1.0)
-    omega: Float[Array, ""] = float_field(default=1e2)
+    xi: Float[Array, ""] = float_field(unit="-", default=1.0)
+    omega: Float[Array, ""] = float_field(unit="1/s", default=1e2)
     accepts_redundant = True
 
     def __check_init__(self):

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 import equinox as eqx
 import jax
 
-from .._base.precision import Number
-from .._base.quantities import units_of
+from .._base.precision import Number, declared_units
 from ..mechanics import System
 from ..mechanics.reference_motion import Reference
 from ..systems import PACKAGES
@@ -163,9 +162,8 @@ def kind_of(name: str, choices: dict[str, Callable], place: str = "") -> str | N
 @cache
 def arguments(make: Callable) -> dict[str, Argument]:
     """What a class or function takes, by name."""
-    found = _arguments(make)
-    units = units_of(make.__doc__ or "", found)
-    return {name: x._replace(unit=units.get(name, "")) for name, x in found.items()}
+    units = declared_units(make)
+    return {name: x._replace(unit=units.get(name, "")) for name, x in _arguments(make).items()}
 
 
 def _arguments(make: Callable) -> dict[str, Argument]:

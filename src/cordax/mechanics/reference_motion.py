@@ -55,7 +55,7 @@ class Quintic(Reference):
 
     start: Float[Array, "..."] = float_field()
     moves: Float[Array, "k ..."] = float_field()
-    times: Float[Array, "k 2"] = float_field()
+    times: Float[Array, "k 2"] = float_field(unit="s")
 
     def __check_init__(self):
         moves = f"(k, {', '.join(map(str, self.start.shape))}), k moves like start"
@@ -83,7 +83,7 @@ class Shaped(Reference):
     What is optimised when a path may leave the usual one on its way."""
 
     motion: Reference
-    times: Float[Array, " 2"] = float_field()
+    times: Float[Array, " 2"] = float_field(unit="s")
     bumps: Float[Array, "k ..."] = float_field()
 
     def __check_init__(self):
@@ -108,7 +108,7 @@ class Hermite(Reference):
     """Cubic Hermite interpolation of `values`, shape (k, ...), and `slopes`, like them [per s], at
     increasing `times` (k,) [s]; at rest at the first and last value outside of them."""
 
-    times: Float[Array, " k"] = float_field()
+    times: Float[Array, " k"] = float_field(unit="s")
     values: Float[Array, "k ..."] = float_field()
     slopes: Float[Array, "k ..."] = float_field()
 
@@ -147,7 +147,7 @@ class BSpline(Reference):
     likewise; three equal values begin, or end, a spline at that value. Outside of its times it
     rests."""
 
-    times: Float[Array, " 2"] = float_field()
+    times: Float[Array, " 2"] = float_field(unit="s")
     values: Float[Array, "k ..."] = float_field()
 
     def __check_init__(self):

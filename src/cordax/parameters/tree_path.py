@@ -8,6 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._base.checks import require, require_shape
+from .._base.precision import declared_units
 from ..simulation.experiment import Experiment
 
 #: name of an experiment's duration among parameters
@@ -172,19 +173,10 @@ def _require_floats(name: str, node) -> None:
 
 
 def unit_of_place(place: Place, experiment: Experiment) -> str:
-    """The unit that the docstring of the part which holds a number gives it: `` `name` [N] ``."""
+    """Unit of a parameter, declared by the field that holds it; "" if there is none."""
     if place.of_time:
         return "s"
     steps = place.leaf.steps if isinstance(place.leaf, Path) else ()
-    if not steps or not isinstance(steps[-1], str):
+    if not steps or not isinstance(steps[-1], str) or steps[0] == "state0":
         return ""
-    if steps[0] == "state0":
-        return ""
-    owner = Path(steps[:-1])(experiment)
-    for kind in type(owner).__mro__:
-        if kind.__module__.split(".")[0] in ("equinox", "builtins"):
-            continue
-        found = re.search(rf"`{steps[-1]}`[^`\[]*\[([^\]\n]+)\]", kind.__doc__ or "")
-        if found:
-            return found[1]
-    return ""
+    return declared_units(type(Path(steps[:-1])(experiment))).get(steps[-1], "")

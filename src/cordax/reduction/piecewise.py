@@ -36,7 +36,7 @@ class PiecewiseLinear(Delegate):
     by_state: Float[Array, "k n 2*n"] = float_field()
     by_input: Float[Array, "k n n_u"] = float_field()
     exponent: Float[Array, ""] = float_field(default=25.0)
-    velocity_scale: Float[Array, ""] = float_field(default=0.0)
+    velocity_scale: Float[Array, ""] = float_field(unit="s", default=0.0)
     structured: bool = eqx.field(static=True, default=False)
 
     def weights(self, q, v) -> Float[Array, " k"]:

@@ -14,9 +14,9 @@ class Oscillator(LagrangianSystem):
 
     default_integrator = "rk4"
 
-    mass: Float[Array, ""] = float_field(default=1.0)
-    stiffness: Float[Array, ""] = float_field(default=1.0)
-    damping: Float[Array, ""] = float_field(default=0.0)
+    mass: Float[Array, ""] = float_field(unit="kg", default=1.0)
+    stiffness: Float[Array, ""] = float_field(unit="N/m", default=1.0)
+    damping: Float[Array, ""] = float_field(unit="N s/m", default=0.0)
 
     def __check_init__(self):
         require_positive("mass", self.mass)
@@ -61,9 +61,9 @@ class Pendulum(LagrangianSystem):
 
     default_integrator = "rk4"
 
-    mass: Float[Array, ""] = float_field(default=1.0)
-    length: Float[Array, ""] = float_field(default=1.0)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    mass: Float[Array, ""] = float_field(unit="kg", default=1.0)
+    length: Float[Array, ""] = float_field(unit="m", default=1.0)
+    gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
 
     def __check_init__(self):
         require_positive("mass", self.mass)

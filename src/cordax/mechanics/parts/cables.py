@@ -43,7 +43,7 @@ class RigidCables(Cables):
     """Inextensible: each is a constraint, its tension a multiplier, `f = 2 L lambda`, negative
     where the cable would have to push. Pushes below `push_threshold` [N] are round-off."""
 
-    push_threshold: Float[Array, ""] = float_field(default=1e-9)
+    push_threshold: Float[Array, ""] = float_field(unit="N", default=1e-9)
     rigid = True
 
     def __check_init__(self):
@@ -63,9 +63,9 @@ class ElasticCables(Cables):
     the passage would be wider than 0.01 mm. A cable that goes slack quickly does so where damping
     outweighs its stretch: it does not push."""
 
-    stiffness: Float[Array, " n"] = float_field()
-    damping: Float[Array, " n"] = float_field(default=0.0)
-    width: Float[Array, "..."] | None = float_field(default=None)
+    stiffness: Float[Array, " n"] = float_field(unit="N/m")
+    damping: Float[Array, " n"] = float_field(unit="N s/m", default=0.0)
+    width: Float[Array, "..."] | None = float_field(unit="m", default=None)
     rigid = False
 
     def __check_init__(self):

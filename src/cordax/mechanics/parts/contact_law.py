@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._base.checks import require_positive, require_values
-from ..._base.precision import float_field
+from ..._base.precision import declare_units, float_field
 from ...math.safe import safe_norm
 from ...math.smooth import ramp, ramp_integral
 
@@ -32,13 +32,13 @@ class ContactLaw(eqx.Module):
     - `rolling` [m]: lever arm of the moment that resists rolling, `rolling` times the normal force,
       none unless given."""
 
-    stiffness: Float[Array, ""] = float_field(default=1e4, kw_only=True)
-    damping: Float[Array, ""] = float_field(default=0.0, kw_only=True)
-    friction: Float[Array, ""] = float_field(default=0.0, kw_only=True)
-    slip_speed: Float[Array, ""] = float_field(default=1e-3, kw_only=True)
-    width: Float[Array, ""] = float_field(default=1e-4, kw_only=True)
-    static_friction: Float[Array, ""] | None = float_field(default=None, kw_only=True)
-    rolling: Float[Array, ""] | None = float_field(default=None, kw_only=True)
+    stiffness: Float[Array, ""] = float_field(unit="N/m", default=1e4, kw_only=True)
+    damping: Float[Array, ""] = float_field(unit="s/m", default=0.0, kw_only=True)
+    friction: Float[Array, ""] = float_field(unit="-", default=0.0, kw_only=True)
+    slip_speed: Float[Array, ""] = float_field(unit="m/s", default=1e-3, kw_only=True)
+    width: Float[Array, ""] = float_field(unit="m", default=1e-4, kw_only=True)
+    static_friction: Float[Array, ""] | None = float_field(unit="-", default=None, kw_only=True)
+    rolling: Float[Array, ""] | None = float_field(unit="m", default=None, kw_only=True)
 
     def __check_init__(self):
         for name in ("stiffness", "slip_speed", "width"):
@@ -56,6 +56,7 @@ class ContactLaw(eqx.Module):
             )
 
     @staticmethod
+    @declare_units(load="N", depth="m")
     def from_penetration(load, depth, **fields) -> "ContactLaw":
         """The law whose contact points sink in by `depth` [m] under a `load` [N] each; `fields`:
         those of `ContactLaw` but `stiffness`."""

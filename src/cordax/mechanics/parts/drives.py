@@ -46,7 +46,7 @@ class ProgrammedLengths(Drive):
     """Lengths as functions of time, whatever force that takes: `lengths` (n,) [m] or a
     `Reference`."""
 
-    lengths: Reference = reference_field()
+    lengths: Reference = reference_field(unit="m")
 
     def __check_init__(self):
         _check_lengths("lengths", self.lengths.position(0.0))
@@ -66,10 +66,10 @@ class Winches(Drive):
     s] of the drum, each (n,) or one for all. Inputs are torques [N m]; holding a tension f takes
     `-r f`."""
 
-    zero_length: Float[Array, " n"] = float_field()
-    radius: Float[Array, " n"] = float_field()
-    rotor_inertia: Float[Array, " n"] = float_field()
-    friction: Float[Array, " n"] = float_field(default=0.0)
+    zero_length: Float[Array, " n"] = float_field(unit="m")
+    radius: Float[Array, " n"] = float_field(unit="m")
+    rotor_inertia: Float[Array, " n"] = float_field(unit="kg m^2")
+    friction: Float[Array, " n"] = float_field(unit="N m s", default=0.0)
     coordinates = ("theta",)
     inputs = ("torque",)
 
@@ -106,15 +106,15 @@ class ServoWinches(Drive):
     or one for all. The integral is a coordinate whose rate is e: it is integrated with the order of
     the motion. A sampled drive is a `cordax.control.PID` on `Winches`."""
 
-    zero_length: Float[Array, " n"] = float_field()
-    radius: Float[Array, " n"] = float_field()
-    rotor_inertia: Float[Array, " n"] = float_field()
-    reference: Reference = reference_field()  # pyright: ignore[reportGeneralTypeIssues]
+    zero_length: Float[Array, " n"] = float_field(unit="m")
+    radius: Float[Array, " n"] = float_field(unit="m")
+    rotor_inertia: Float[Array, " n"] = float_field(unit="kg m^2")
+    reference: Reference = reference_field(unit="rad")  # pyright: ignore[reportGeneralTypeIssues]
     K_p: Float[Array, " n"] = float_field()
     K_i: Float[Array, " n"] = float_field(default=0.0)
     K_d: Float[Array, " n"] = float_field(default=0.0)
-    feedforward: Float[Array, " n"] = float_field(default=0.0)
-    friction: Float[Array, " n"] = float_field(default=0.0)
+    feedforward: Float[Array, " n"] = float_field(unit="N m", default=0.0)
+    friction: Float[Array, " n"] = float_field(unit="N m s", default=0.0)
     coordinates = ("theta", "integral")
     inputs = ("torque",)
 

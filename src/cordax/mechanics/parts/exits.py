@@ -71,7 +71,7 @@ class Exit(eqx.Module):
 class PointExit(Exit):
     """Model 1: an eyelet."""
 
-    points: Reference = reference_field()
+    points: Reference = reference_field(unit="m")
 
     def __check_init__(self):
         _check_points(self.points)
@@ -89,8 +89,8 @@ class PulleyExit(Exit):
     `points`, along which its cable comes, and has no inertia, so that it always faces the platform.
     Without an axis: the vertical, the cable comes from below."""
 
-    points: Reference = reference_field()
-    radius: Float[Array, " n"] = float_field()
+    points: Reference = reference_field(unit="m")
+    radius: Float[Array, " n"] = float_field(unit="m")
     axis: Float[Array, "..."] | None = float_field(default=None)
 
     def __check_init__(self):
@@ -130,10 +130,10 @@ class SwivelPulleyExit(Exit):
     [kg m^2] and viscous `damping` (n,) [N m s]; the cable turns it when it leaves its plane.
     `axis` as in `PulleyExit`."""
 
-    points: Reference = reference_field()
-    radius: Float[Array, " n"] = float_field()
-    pulley_inertia: Float[Array, " n"] = float_field()
-    damping: Float[Array, " n"] = float_field(default=0.0)
+    points: Reference = reference_field(unit="m")
+    radius: Float[Array, " n"] = float_field(unit="m")
+    pulley_inertia: Float[Array, " n"] = float_field(unit="kg m^2")
+    damping: Float[Array, " n"] = float_field(unit="N m s", default=0.0)
     axis: Float[Array, "..."] | None = float_field(default=None)
     coordinates = ("swivel",)
 
@@ -190,10 +190,10 @@ class CarriageExit(Exit):
     (`stiffness` (n,) [N/m]) and a damper (`damping` (n,) [N s/m]) in all directions, and pushed by
     inputs: a compliant frame, or exits moved by actuators. Its weight is borne by its guides."""
 
-    points: Reference = reference_field()
-    mass: Float[Array, " n"] = float_field()
-    stiffness: Float[Array, " n"] = float_field(default=0.0)
-    damping: Float[Array, " n"] = float_field(default=0.0)
+    points: Reference = reference_field(unit="m")
+    mass: Float[Array, " n"] = float_field(unit="kg")
+    stiffness: Float[Array, " n"] = float_field(unit="N/m", default=0.0)
+    damping: Float[Array, " n"] = float_field(unit="N s/m", default=0.0)
     coordinates = ("exit_x", "exit_y", "exit_z")
     inputs = ("exit_force_x", "exit_force_y", "exit_force_z")
 

@@ -63,8 +63,8 @@ class Shape(eqx.Module):
 class Sphere(Shape):
     """A ball of `radius` [m] about `centre` (3,) [m]."""
 
-    radius: Float[Array, ""] = float_field()
-    centre: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    radius: Float[Array, ""] = float_field(unit="m")
+    centre: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
 
     def __check_init__(self):
         require_positive("radius", self.radius)
@@ -88,9 +88,9 @@ class Sphere(Shape):
 class Capsule(Shape):
     """All points within `radius` [m] of the segment from `start` to `end` (3,) [m]."""
 
-    radius: Float[Array, ""] = float_field()
-    start: Float[Array, " 3"] = float_field()
-    end: Float[Array, " 3"] = float_field()
+    radius: Float[Array, ""] = float_field(unit="m")
+    start: Float[Array, " 3"] = float_field(unit="m")
+    end: Float[Array, " 3"] = float_field(unit="m")
 
     def __check_init__(self):
         require_positive("radius", self.radius)
@@ -121,8 +121,8 @@ class Capsule(Shape):
 class Box(Shape):
     """A cuboid with edges `sizes` (3,) [m] about `centre` (3,) [m], turned by `turned` (3, 3)."""
 
-    sizes: Float[Array, " 3"] = float_field()
-    centre: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    sizes: Float[Array, " 3"] = float_field(unit="m")
+    centre: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     turned: Float[Array, "3 3"] = float_field(default=_IDENTITY)
 
     def __check_init__(self):
@@ -156,9 +156,9 @@ class Cylinder(Shape):
     """A cylinder of `radius` [m] and `length` [m] along `axis` (3,) about `centre` (3,) [m];
     endless where `length` is None."""
 
-    radius: Float[Array, ""] = float_field()
-    length: Float[Array, ""] | None = float_field(default=None)
-    centre: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    radius: Float[Array, ""] = float_field(unit="m")
+    length: Float[Array, ""] | None = float_field(unit="m", default=None)
+    centre: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
 
     def __check_init__(self):
@@ -227,8 +227,8 @@ class ConvexPoints(Shape):
     """The convex hull of `corners` (k, 3) [m], rounded by balls of `radius` [m]. Its corners touch
     other shapes; two such sets do not touch each other."""
 
-    corners: Float[Array, "k 3"] = float_field()
-    radius: Float[Array, ""] = float_field(default=0.0)
+    corners: Float[Array, "k 3"] = float_field(unit="m")
+    radius: Float[Array, ""] = float_field(unit="m", default=0.0)
 
     has_surface = False
 
@@ -256,7 +256,7 @@ class ConvexPoints(Shape):
 class Plane(Shape):
     """The half-space behind a plane through `point` (3,) [m] with outward `normal` (3,)."""
 
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     normal: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
 
     @property
@@ -279,9 +279,9 @@ class HeightField(Shape):
     slope. The distance is that to the tangent plane below the point: exact for slopes that change
     little over the depth of a contact."""
 
-    heights: Float[Array, "n_x n_y"] = float_field()
-    spacing: Float[Array, " 2"] = float_field()
-    origin: Float[Array, " 2"] = float_field(default=(0.0, 0.0))
+    heights: Float[Array, "n_x n_y"] = float_field(unit="m")
+    spacing: Float[Array, " 2"] = float_field(unit="m")
+    origin: Float[Array, " 2"] = float_field(unit="m", default=(0.0, 0.0))
 
     @property
     def bounded(self):

@@ -65,7 +65,7 @@ class Surface(eqx.Module):
 class SphereSurface(Surface):
     """A sphere of a `radius` [m]."""
 
-    radius: Float[Array, ""] = float_field()
+    radius: Float[Array, ""] = float_field(unit="m")
 
     def __check_init__(self):
         require_positive("radius", self.radius)
@@ -94,8 +94,8 @@ class CylinderSurface(Surface):
     """A cylinder of a `radius` [m] about its z axis. The cable sees it unbounded; `length` [m] is
     that of pictures, six radii unless given."""
 
-    radius: Float[Array, ""] = float_field()
-    length: Float[Array, ""] = float_field(default=0.0)
+    radius: Float[Array, ""] = float_field(unit="m")
+    length: Float[Array, ""] = float_field(unit="m", default=0.0)
 
     def __check_init__(self):
         require_positive("radius", self.radius)
@@ -167,7 +167,7 @@ class GeodesicSurface(Surface):
 class EllipsoidSurface(GeodesicSurface):
     """An ellipsoid with half axes `semi_axes` (3,) [m]."""
 
-    semi_axes: Float[Array, " 3"] = float_field()
+    semi_axes: Float[Array, " 3"] = float_field(unit="m")
 
     def __check_init__(self):
         require_positive("semi_axes", self.semi_axes)
@@ -192,8 +192,8 @@ class TorusSurface(GeodesicSurface):
     The cable bends round it where the straight line is deepest in the tube, and at no other place.
     """
 
-    ring_radius: Float[Array, ""] = float_field()
-    tube_radius: Float[Array, ""] = float_field()
+    ring_radius: Float[Array, ""] = float_field(unit="m")
+    tube_radius: Float[Array, ""] = float_field(unit="m")
 
     def __check_init__(self):
         require_positive("tube_radius", self.tube_radius)

@@ -50,7 +50,7 @@ class StudiedRod(SplineRod):
 class Push(Controller):
     """The force along y at the middle: `amplitude` [N], zero for gravity alone."""
 
-    amplitude: Float[Array, ""] = float_field()
+    amplitude: Float[Array, ""] = float_field(unit="N")
 
     def __call__(self, t, state, memory):
         force = self.amplitude * jnp.sin(2.0 * jnp.pi * FREQUENCY * t)

@@ -29,11 +29,11 @@ class NaturalBody(eqx.Module):
     each, that define its natural coordinates. The vectors need not be orthogonal, nor of unit
     length, nor right-handed."""
 
-    mass: Float[Array, ""] = float_field()
-    inertia: Float[Array, "3 3"] = float_field()
-    centre: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    r_i: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    r_j: Float[Array, " 3"] = float_field(default=(1.0, 0.0, 0.0))
+    mass: Float[Array, ""] = float_field(unit="kg")
+    inertia: Float[Array, "3 3"] = float_field(unit="kg m^2")
+    centre: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    r_i: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    r_j: Float[Array, " 3"] = float_field(unit="m", default=(1.0, 0.0, 0.0))
     v_i: Float[Array, " 3"] = float_field(default=(0.0, 1.0, 0.0))
     v_j: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
 

@@ -27,9 +27,9 @@ class Payload(eqx.Module):
     axes in `pairs`. The methods `rest`, `join` and `free` set the last three."""
 
     body: NaturalBody = part_field()
-    joint: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    joint: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     held_by: Literal["ground", "platform", "nothing"] = eqx.field(static=True, default="nothing")
-    anchor: Float[Array, " k"] | None = None
+    anchor: Float[Array, " k"] | None = eqx.field(default=None, metadata={"unit": "m"})
     frame: Float[Array, "3 3"] | None = None
     products: Float[Array, " 3"] | None = None
     pairs: tuple[tuple[int, int], ...] = eqx.field(static=True, default=CROSSED)

@@ -58,19 +58,19 @@ class CableRobot(System):
     platform and a torque [N m], both in world axes."""
 
     platform: NaturalBody = part_field()
-    attachments: Float[Array, "n 3"] = float_field()
+    attachments: Float[Array, "n 3"] = float_field(unit="m")
     exits: Exit = part_field()
     drives: Drive = part_field()
     cables: Cables = part_field(default_factory=RigidCables)
-    position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    position: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     rotation: Float[Array, "3 3"] = float_field(
         default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     )
-    linear_damping: Float[Array, ""] = float_field(default=0.0)
-    angular_damping: Float[Array, ""] = float_field(default=0.0)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    linear_damping: Float[Array, ""] = float_field(unit="N s/m", default=0.0)
+    angular_damping: Float[Array, ""] = float_field(unit="N m s", default=0.0)
+    gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
     payload: Payload | None = part_field(default=None)
-    payload_position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    payload_position: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     payload_rotation: Float[Array, "3 3"] = float_field(
         default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     )

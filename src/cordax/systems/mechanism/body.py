@@ -34,7 +34,7 @@ class Body(eqx.Module):
     name: str = name_field()
     joint: Joint = part_field(default_factory=Fixed)
     parent: str = name_field(default=WORLD)
-    at: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    at: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     turned: Float[Array, "3 3"] = float_field(default=((1.0, 0, 0), (0, 1.0, 0), (0, 0, 1.0)))
     solids: tuple[Solid, ...] = eqx.field(converter=lambda s: _solids(s), default=())
     start: Float[Array, " n_q"] | None = eqx.field(

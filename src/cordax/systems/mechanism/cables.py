@@ -19,7 +19,7 @@ from ..._base.precision import float_field
 from ..._jax.constant_gather import take
 from ..._jax.materialise import materialise
 from ...mechanics.parts.cables import ElasticCables
-from ...mechanics.reference_motion import Reference, as_reference
+from ...mechanics.reference_motion import Reference, as_reference, reference_field
 from . import drums
 from .body import NAMELESS
 from .elements import Effort, Element, Instant, as_names, spread
@@ -37,9 +37,9 @@ class RigidCable(Loop):
     for capstan friction use a `CableSet`."""
 
     guides: tuple[Guide, ...] = eqx.field(converter=tuple)
-    rest: Reference = eqx.field(converter=as_reference)
+    rest: Reference = reference_field(unit="m")
     windings: tuple[str, ...] = eqx.field(static=True, converter=as_names, default=())
-    radius: Float[Array, " w"] = float_field(default=())
+    radius: Float[Array, " w"] = float_field(unit="m", default=())
     one_sided = True
 
     def __new__(cls, *parts, **options):
@@ -90,8 +90,8 @@ class StrainLaw(eqx.Module):
     free part: total energy is conserved without damping, unless cable runs onto a pulley or drum
     and takes its strain with it."""
 
-    stiffness: Float[Array, " n"] = float_field()
-    viscosity: Float[Array, " n"] = float_field(default=0.0)
+    stiffness: Float[Array, " n"] = float_field(unit="N")
+    viscosity: Float[Array, " n"] = float_field(unit="N s", default=0.0)
 
     def __check_init__(self):
         require_positive("stiffness", self.stiffness)
@@ -150,8 +150,8 @@ class CableSet(Element):
 
     routes: Route
     law: ElasticCables | StrainLaw
-    rest: Reference
-    radius: Float[Array, "n w"]
+    rest: Reference = eqx.field(metadata={"unit": "m"})
+    radius: Float[Array, "n w"] = eqx.field(metadata={"unit": "m"})
     friction: Float[Array, "..."]
     slip_width: Float[Array, ""]
     bodies: tuple[tuple[str, ...], ...] = eqx.field(static=True)

@@ -167,8 +167,8 @@ class JointSpeeds(_InJoints):
     or one for all."""
 
     joints: tuple[str, ...] = names_field()
-    gain: Float[Array, " k"] = float_field()
-    most: Float[Array, " k"] | None = float_field(default=None)
+    gain: Float[Array, " k"] = float_field(unit="N m s")
+    most: Float[Array, " k"] | None = float_field(unit="N m", default=None)
     numbers = ("gain",)
 
     def __check_init__(self):
@@ -292,11 +292,11 @@ class PointSpring(Element):
 
     first: str = name_field()
     second: str = name_field()
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    second_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    stiffness: Float[Array, ""] = float_field(default=0.0)
-    rest_length: Float[Array, ""] = float_field(default=0.0)
-    damping: Float[Array, ""] = float_field(default=0.0)
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    second_point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    stiffness: Float[Array, ""] = float_field(unit="N/m", default=0.0)
+    rest_length: Float[Array, ""] = float_field(unit="m", default=0.0)
+    damping: Float[Array, ""] = float_field(unit="N s/m", default=0.0)
 
     def __check_init__(self):
         require_shape("point", self.point, (3,))

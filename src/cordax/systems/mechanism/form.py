@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._base.checks import require
+from ..._base.precision import declare_units
 from .body import Body
 from .cables import CableSet, StrainLaw
 from .guides import Eyelet
@@ -128,6 +129,7 @@ def _square(D):
     return D @ D
 
 
+@declare_units(radius="m", height="m", twist="rad")
 def prism(n: int, *, radius=0.5, height=1.0, twist=None) -> Structure:
     """n bars between two n-gons of a `radius` [m] at a `height` [m]; cables along both n-gons,
     bottom first, and n upright ones. `twist` [rad] of the top against the bottom along the bars;
@@ -149,6 +151,7 @@ def prism(n: int, *, radius=0.5, height=1.0, twist=None) -> Structure:
     return Structure(nodes, np.stack([i, n + i], axis=1), np.concatenate(cables))
 
 
+@declare_units(length="m")
 def expanded_octahedron(length=1.0) -> Structure:
     """Six bars of a `length` [m] in three parallel pairs half a length apart, 24 cables."""
     a, b = 0.5 * length, 0.25 * length
@@ -167,6 +170,14 @@ def expanded_octahedron(length=1.0) -> Structure:
     return Structure(nodes, np.array(bars), cables)
 
 
+@declare_units(
+    prestress="N",
+    stiffness="N",
+    viscosity="N s",
+    bar_radius="m",
+    density="kg/m^3",
+    gravity="m/s^2",
+)
 def as_mechanism(
     structure: Structure,
     *,

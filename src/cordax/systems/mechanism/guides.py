@@ -40,7 +40,7 @@ class Eyelet(Guide):
     """Point (3,) [m] of a body through which a cable runs, or at which an end is attached."""
 
     body: str = eqx.field(static=True, default=WORLD)
-    at: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    at: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
 
     def __check_init__(self):
         require_shape("at", self.at, (3,))
@@ -62,8 +62,8 @@ class Pulley(Guide):
     whole windings. A step may change it by less than half a turn."""
 
     body: str = eqx.field(static=True)
-    at: Float[Array, " 3"] = float_field()
-    radius: Float[Array, ""] = float_field()
+    at: Float[Array, " 3"] = float_field(unit="m")
+    radius: Float[Array, ""] = float_field(unit="m")
     axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
     zero: Float[Array, " 3"] = float_field(default=(1.0, 0.0, 0.0))
     clockwise: bool = eqx.field(static=True, default=False)
@@ -91,8 +91,8 @@ class SwivelPulley(Guide):
     changes by friction: by the angle it turns there and the arc."""
 
     body: str = eqx.field(static=True)
-    at: Float[Array, " 3"] = float_field()
-    radius: Float[Array, ""] = float_field()
+    at: Float[Array, " 3"] = float_field(unit="m")
+    radius: Float[Array, ""] = float_field(unit="m")
     axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
 
     def __check_init__(self):

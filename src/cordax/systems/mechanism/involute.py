@@ -31,7 +31,7 @@ class CableState(NamedTuple):
 class Involute(Joint):
     """Base class of all variants: `radius` r [m] of the pulley, at the centre line of the cable."""
 
-    radius: Float[Array, ""] = float_field()
+    radius: Float[Array, ""] = float_field(unit="m")
     #: the one of the two coordinates that does not depend on the position of the cable end
     independent: ClassVar[str] = ""
 

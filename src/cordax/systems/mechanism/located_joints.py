@@ -29,7 +29,7 @@ class Hinge(Joint):
     angle [rad]."""
 
     axis: Float[Array, " 3"] = eqx.field(converter=lambda a: as_axis(a), default="z")
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     zero_position: Float[Array, ""] = float_field(default=0.0)
     coordinates = ("angle",)
     velocities = ("angle",)
@@ -74,7 +74,7 @@ class Ball(Joint):
     """A ball joint about a `point`; coordinates: a unit quaternion (w, x, y, z), successor to
     predecessor; velocity: omega in body axes [rad/s]."""
 
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     coordinates = ("qw", "qx", "qy", "qz")
     velocities = ("wx", "wy", "wz")
 

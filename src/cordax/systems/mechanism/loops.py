@@ -92,8 +92,8 @@ class SphericalLoop(_Pair):
 
     predecessor: str = name_field()
     successor: str = name_field()
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    successor_point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     axes: str = eqx.field(static=True, default="xyz")
 
     def __check_init__(self):
@@ -149,8 +149,8 @@ class FrameLoop(_Pair):
 
     predecessor: str = name_field()
     successor: str = name_field()
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    successor_point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     turned: Float[Array, "3 3"] = float_field(default=_EYE)
     successor_turned: Float[Array, "3 3"] = float_field(default=_EYE)
     rows: tuple[str, ...] = names_field(default=("x", "y", "z", "rx", "ry"))
@@ -189,9 +189,9 @@ class DistanceLoop(_Pair):
 
     predecessor: str = name_field()
     successor: str = name_field()
-    length: Float[Array, ""] = float_field()
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    successor_point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    length: Float[Array, ""] = float_field(unit="m")
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    successor_point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
 
     def __check_init__(self):
         require_shape("length", self.length, ())

@@ -17,7 +17,7 @@ from ..._base.checks import (
     require_positive,
     require_values,
 )
-from ..._base.precision import as_float_array, finite_array
+from ..._base.precision import as_float_array, declare_units, finite_array
 from ...mechanics.state import State
 from .assembly import assemble
 from .body import Body
@@ -93,6 +93,21 @@ class TensegrityManipulator(Mechanism):
         return out | {"end_effector": q[4:7], "coordinates": self.coordinates(q)}
 
 
+@declare_units(
+    modulus="Pa",
+    viscosity="Pa s",
+    length="m",
+    pulley_radius="m",
+    pulley_height="m",
+    outer_diameter="m",
+    inner_diameter="m",
+    cable_radius="m",
+    density="kg/m^3",
+    cable_end_mass="kg",
+    link_density="kg/m^3",
+    friction="N m s",
+    gravity="m/s^2",
+)
 def tensegrity_manipulator(
     variant: str = "strain",
     *,

@@ -73,7 +73,7 @@ class Mechanism(System):
     bodies: tuple[Body, ...] = part_field()
     loops: tuple[Loop, ...] = part_field(default=())
     elements: tuple[Element, ...] = part_field(default=())
-    gravity: Float[Array, " 3"] = float_field(default=(0.0, 0.0, -9.81))
+    gravity: Float[Array, " 3"] = float_field(unit="m/s^2", default=(0.0, 0.0, -9.81))
     independent: tuple[str, ...] = names_field(default=())
     constants: Constants | None = None
 

@@ -23,8 +23,8 @@ class Muscles(eqx.Module):
     saturating lengthening velocity, both relative to `force`."""
 
     range: Float[Array, "m 2"] = float_field()
-    length_range: Float[Array, "m 2"] = float_field()
-    force: Float[Array, " m"] = float_field()
+    length_range: Float[Array, "m 2"] = float_field(unit="m")
+    force: Float[Array, " m"] = float_field(unit="N")
     shortest: Float[Array, " m"] = float_field()
     longest: Float[Array, " m"] = float_field()
     speed: Float[Array, " m"] = float_field()

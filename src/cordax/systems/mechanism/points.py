@@ -21,7 +21,7 @@ class Sites(eqx.Module):
 
     names: tuple[str, ...] = names_field()
     bodies: tuple[str, ...] = names_field()
-    position: Float[Array, "n 3"] = float_field()
+    position: Float[Array, "n 3"] = float_field(unit="m")
     rotation: Float[Array, "n 3 3"] = float_field()
 
     def __check_init__(self):

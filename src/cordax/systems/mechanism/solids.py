@@ -13,16 +13,16 @@ from ..._base.checks import (
     require_rotation,
     require_shape,
 )
-from ..._base.precision import as_float_array, float_field
+from ..._base.precision import as_float_array, declare_units, float_field
 
 
 class Solid(eqx.Module):
     """A rigid piece of a body: `mass` [kg], `centre` (3,) [m] in body axes and `inertia` (3, 3)
     [kg m^2] about that centre, in body axes."""
 
-    mass: Float[Array, ""] = float_field()
-    centre: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    inertia: Float[Array, "3 3"] = float_field(default=((0.0, 0.0, 0.0),) * 3)
+    mass: Float[Array, ""] = float_field(unit="kg")
+    centre: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
+    inertia: Float[Array, "3 3"] = float_field(unit="kg m^2", default=((0.0, 0.0, 0.0),) * 3)
 
     def __check_init__(self):
         require_shape("mass", self.mass, ())
@@ -42,16 +42,19 @@ class Solid(eqx.Module):
         return Solid(self.mass, self.centre + as_float_array(by), self.inertia)
 
 
+@declare_units(mass="kg", centre="m")
 def point_mass(mass, centre=(0.0, 0.0, 0.0)) -> Solid:
     """A `mass` [kg] at a point (3,) [m]."""
     return Solid(mass, centre)
 
 
+@declare_units(radius="m", length="m", density="kg/m^3", mass="kg", centre="m")
 def cylinder(radius, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z") -> Solid:
     """Solid cylinder [m] along an axis, its centre at `centre`; `density` [kg/m^3] or `mass`."""
     return tube(radius, 0.0, length, density=density, mass=mass, centre=centre, axis=axis)
 
 
+@declare_units(outer="m", inner="m", length="m", density="kg/m^3", mass="kg", centre="m")
 def tube(
     outer, inner, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z"
 ) -> Solid:
@@ -68,6 +71,7 @@ def tube(
     return _about(axis, m, centre, across, m * square / 2.0)
 
 
+@declare_units(sizes="m", density="kg/m^3", mass="kg", centre="m")
 def box(sizes, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
     """Cuboid with edges `sizes` (3,) [m] along the body axes."""
     sizes = as_float_array(sizes)
@@ -78,11 +82,13 @@ def box(sizes, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
     return Solid(m, centre, jnp.diag(m / 12.0 * (jnp.sum(square) - square)))
 
 
+@declare_units(edge="m", density="kg/m^3", mass="kg", centre="m")
 def cube(edge, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
     """Cube of an `edge` [m]."""
     return box(as_float_array(edge) * jnp.ones(3), density=density, mass=mass, centre=centre)
 
 
+@declare_units(radius="m", density="kg/m^3", mass="kg", centre="m")
 def sphere(radius, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
     """Solid ball of a `radius` [m]."""
     radius = as_float_array(radius)
@@ -91,6 +97,7 @@ def sphere(radius, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
     return Solid(m, centre, 0.4 * m * radius**2 * jnp.eye(3))
 
 
+@declare_units(length="m", mass="kg", centre="m")
 def rod(length, *, mass, centre=(0.0, 0.0, 0.0), axis="x") -> Solid:
     """Thin rod of a `length` [m] and `mass` [kg]: no inertia about its own axis."""
     length, m = as_float_array(length), as_float_array(mass)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._base.checks import require_known, require_positive, require_whole
-from ..._base.precision import as_float_array, finite_array
+from ..._base.precision import as_float_array, declare_units, finite_array
 from ..._jax.program_cache import kept_filter_jit
 from ...mechanics.state import State
 from .body import Body
@@ -116,6 +116,19 @@ class SingleStrut(Mechanism):
         return out | {"angles": q[:2], "end": self.strut_end(q)}
 
 
+@declare_units(
+    modulus="Pa",
+    viscosity="Pa s",
+    length="m",
+    diameter="m",
+    pulley_radius="m",
+    pulley_height="m",
+    cable_radius="m",
+    density="kg/m^3",
+    block_mass="kg",
+    cable_end_mass="kg",
+    friction="N m s",
+)
 def single_strut(
     variant: str = "strain",
     *,

@@ -34,12 +34,12 @@ class TendonLaws(eqx.Module):
     together, infinite for none."""
 
     stiffness: Float[Array, "n 3"] = float_field()
-    rest: Float[Array, "n 2"] = float_field()
+    rest: Float[Array, "n 2"] = float_field(unit="m")
     damping: Float[Array, "n 3"] = float_field()
-    friction: Float[Array, " n"] = float_field()
-    friction_width: Float[Array, " n"] = float_field()
-    armature: Float[Array, " n"] = float_field()
-    force_range: Float[Array, "n 2"] = float_field(checked=False)
+    friction: Float[Array, " n"] = float_field(unit="N")
+    friction_width: Float[Array, " n"] = float_field(unit="m/s")
+    armature: Float[Array, " n"] = float_field(unit="kg")
+    force_range: Float[Array, "n 2"] = float_field(unit="N", checked=False)
     rubs: bool = eqx.field(static=True, default=False)
     #: tendons with armature
     heavy: tuple[int, ...] = eqx.field(static=True, default=())
@@ -65,8 +65,8 @@ class GravityCompensation(eqx.Module):
     (k, 3) [m] of the `bodies` (k)."""
 
     bodies: tuple[str, ...] = names_field()
-    mass: Float[Array, " k"] = float_field()
-    centre: Float[Array, "k 3"] = float_field()
+    mass: Float[Array, " k"] = float_field(unit="kg")
+    centre: Float[Array, "k 3"] = float_field(unit="m")
 
     def wrenches(self, at: Instant) -> Float[Array, "N 6"]:
         assert at.gravity is not None

@@ -30,9 +30,9 @@ class TensionCables(Element):
     the current tension, which is infinite for ideal cables."""
 
     routes: Route
-    least: Float[Array, " n"]
-    most: Float[Array, " n"] | None
-    axial_flexibility: Float[Array, " n"]
+    least: Float[Array, " n"] = eqx.field(metadata={"unit": "N"})
+    most: Float[Array, " n"] | None = eqx.field(metadata={"unit": "N"})
+    axial_flexibility: Float[Array, " n"] = eqx.field(metadata={"unit": "1/N"})
     device_stiffness: Float[Array, "n c"]
     bodies: tuple[tuple[str, ...], ...] = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)

@@ -38,9 +38,9 @@ class WoundCables(Element):
     `d(T + V)/dt = sum u theta' - sum F du/dt`."""
 
     cables: tuple[str, ...] = names_field()
-    modulus: Float[Array, " n"] = float_field()
-    viscosity: Float[Array, " n"] = float_field()
-    area: Float[Array, " n"] = float_field()
+    modulus: Float[Array, " n"] = float_field(unit="Pa")
+    viscosity: Float[Array, " n"] = float_field(unit="Pa s")
+    area: Float[Array, " n"] = float_field(unit="m^2")
 
     def __check_init__(self):
         for name in ("modulus", "viscosity", "area"):

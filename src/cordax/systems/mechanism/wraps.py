@@ -39,12 +39,12 @@ class Wrap(Guide):
 
     wrap: Surface = part_field()
     body: str = name_field(default=WORLD)
-    at: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    at: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
     across: Float[Array, " 3"] | None = float_field(default=None)
-    side: Float[Array, " 3"] | None = float_field(default=None)
+    side: Float[Array, " 3"] | None = float_field(unit="m", default=None)
     inside: bool = flag_field(default=False)
-    width: Float[Array, ""] = float_field(default=0.0)
+    width: Float[Array, ""] = float_field(unit="rad", default=0.0)
 
     def __check_init__(self):
         require_direction("axis", self.axis)

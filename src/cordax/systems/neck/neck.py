@@ -53,10 +53,10 @@ class Bars(eqx.Module):
     `width` b [m] of base and top bars, one number; `diagonal` L [m], `top_mass` and `diagonal_mass`
     [kg] of each bar: one number, or one per joint from the bottom."""
 
-    width: Float[Array, ""] = float_field(checked=False)
-    diagonal: Float[Array, "..."] = float_field(checked=False)
-    top_mass: Float[Array, "..."] = float_field(checked=False)
-    diagonal_mass: Float[Array, "..."] = float_field(checked=False)
+    width: Float[Array, ""] = float_field(unit="m", checked=False)
+    diagonal: Float[Array, "..."] = float_field(unit="m", checked=False)
+    top_mass: Float[Array, "..."] = float_field(unit="kg", checked=False)
+    diagonal_mass: Float[Array, "..."] = float_field(unit="kg", checked=False)
 
     def __check_init__(self):
         require_shape("bars.width", self.width, ())
@@ -72,8 +72,8 @@ class Springs(eqx.Module):
     """Springs along both sides of every joint: `stiffness` [N/m] and `rest_length` [m], one number
     each or one per joint."""
 
-    stiffness: Float[Array, "..."] = float_field(checked=False)
-    rest_length: Float[Array, "..."] = float_field(checked=False)
+    stiffness: Float[Array, "..."] = float_field(unit="N/m", checked=False)
+    rest_length: Float[Array, "..."] = float_field(unit="m", checked=False)
 
     def __check_init__(self):
         for name in ("stiffness", "rest_length"):
@@ -96,8 +96,8 @@ class Neck(LagrangianSystem):
     motors: Motors = part_field()
     tendon: ElasticTendon | RigidTendon = part_field()
     routing: Routing = part_field()
-    pivot_friction: Float[Array, ""] = float_field(checked=False, default=0.0)
-    gravity: Float[Array, ""] = float_field(checked=False, default=9.81)
+    pivot_friction: Float[Array, ""] = float_field(unit="N m s/rad", checked=False, default=0.0)
+    gravity: Float[Array, ""] = float_field(unit="m/s^2", checked=False, default=9.81)
     closed_form: bool = flag_field(default=True)
 
     default_integrator = "linearly_implicit_euler"

@@ -24,8 +24,8 @@ class ElasticTendon(eqx.Module):
     `stiffness` [N/m] and `damping` [N s/m]: one number, or one per tendon.
     """
 
-    stiffness: Float[Array, "..."] = float_field(checked=False)
-    damping: Float[Array, "..."] = float_field(checked=False)
+    stiffness: Float[Array, "..."] = float_field(unit="N/m", checked=False)
+    damping: Float[Array, "..."] = float_field(unit="N s/m", checked=False)
 
     def __check_init__(self):
         require_one_or_each("tendon.stiffness", self.stiffness)
@@ -46,11 +46,11 @@ class Motors(eqx.Module):
     `friction_slope` [s/rad] (the width of the smoothed sign function). A positive angle pays tendon
     out."""
 
-    inertia: Float[Array, "..."] = float_field(checked=False)
-    drum_radius: Float[Array, "..."] = float_field(checked=False)
-    gear_ratio: Float[Array, "..."] = float_field(checked=False)
-    dry_friction: Float[Array, "..."] = float_field(checked=False, default=0.0)
-    friction_slope: Float[Array, "..."] = float_field(checked=False, default=1.0)
+    inertia: Float[Array, "..."] = float_field(unit="kg m^2", checked=False)
+    drum_radius: Float[Array, "..."] = float_field(unit="m", checked=False)
+    gear_ratio: Float[Array, "..."] = float_field(unit="-", checked=False)
+    dry_friction: Float[Array, "..."] = float_field(unit="N m", checked=False, default=0.0)
+    friction_slope: Float[Array, "..."] = float_field(unit="s/rad", checked=False, default=1.0)
 
     def __check_init__(self):
         for name in ("inertia", "drum_radius", "gear_ratio", "dry_friction", "friction_slope"):

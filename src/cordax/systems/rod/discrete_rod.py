@@ -38,7 +38,7 @@ class Gripper(eqx.Module):
     time. The lengths of the two directions do not matter, nor does the component of the director
     along the tangent."""
 
-    point: Reference = reference_field()
+    point: Reference = reference_field(unit="m")
     tangent: Reference = reference_field()
     director: Reference = reference_field()
 
@@ -73,22 +73,22 @@ class DiscreteRod(System):
     Coordinates: x, y, z of the nodes between the ends, then the angle of each segment about its
     axis."""
 
-    nodes: Float[Array, "k 3"] = float_field()
+    nodes: Float[Array, "k 3"] = float_field(unit="m")
     left: Gripper = part_field()
     right: Gripper = part_field()
-    length: Float[Array, ""] = float_field()
-    line_density: Float[Array, ""] = float_field(default=1.0)
-    EA: Float[Array, ""] = float_field(default=2e4)
-    EI: Float[Array, ""] = float_field(default=0.1)
-    GJ: Float[Array, ""] = float_field(default=0.1)
-    bending_time: Float[Array, ""] = float_field(default=0.0)
-    axial_time: Float[Array, ""] = float_field(default=0.0)
-    drag: Float[Array, ""] = float_field(default=0.0)
-    stick: Float[Array, ""] | None = float_field(default=None)
-    slip: Float[Array, ""] | None = float_field(default=None)
-    rest_curvature: Float[Array, "k 2"] | None = float_field(default=None)
-    gyration: Float[Array, ""] = float_field(default=3e-3)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    length: Float[Array, ""] = float_field(unit="m")
+    line_density: Float[Array, ""] = float_field(unit="kg/m", default=1.0)
+    EA: Float[Array, ""] = float_field(unit="N", default=2e4)
+    EI: Float[Array, ""] = float_field(unit="N m^2", default=0.1)
+    GJ: Float[Array, ""] = float_field(unit="N m^2", default=0.1)
+    bending_time: Float[Array, ""] = float_field(unit="s", default=0.0)
+    axial_time: Float[Array, ""] = float_field(unit="s", default=0.0)
+    drag: Float[Array, ""] = float_field(unit="N s/m^2", default=0.0)
+    stick: Float[Array, ""] | None = float_field(unit="1/m", default=None)
+    slip: Float[Array, ""] | None = float_field(unit="1/m", default=None)
+    rest_curvature: Float[Array, "k 2"] | None = float_field(unit="1/m", default=None)
+    gyration: Float[Array, ""] = float_field(unit="m", default=3e-3)
+    gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
     directors: Float[Array, "s 3"] | None = None
 
     default_integrator: ClassVar[str] = "generalised_alpha"

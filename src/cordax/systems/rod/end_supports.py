@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from ..._base.checks import require, require_positive, require_shape
 from ..._base.fields import flag_field
-from ..._base.precision import as_float_array, float_field
+from ..._base.precision import as_float_array, declare_units, float_field
 from ...mechanics.reference_motion import Constant, Reference, reference_field, require_position
 
 
@@ -23,10 +23,10 @@ class End(eqx.Module):
     holds: tuple[bool, bool, bool] = eqx.field(static=True, default=(True, True, True))
     slope: tuple[bool, bool, bool] = eqx.field(static=True, default=(False, False, False))
     twist: bool = flag_field(default=True)
-    stiffness: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    point: Reference | None = reference_field(default=None)
-    tangent: Reference | None = reference_field(default=None)
-    angle: Reference | None = reference_field(default=None)
+    stiffness: Float[Array, " 3"] = float_field(unit="N/m", default=(0.0, 0.0, 0.0))
+    point: Reference | None = reference_field(unit="m", default=None)
+    tangent: Reference | None = reference_field(unit="m/m", default=None)
+    angle: Reference | None = reference_field(unit="rad", default=None)
 
     def __check_init__(self):
         for name in ("holds", "slope"):
@@ -72,6 +72,7 @@ class End(eqx.Module):
         return End(slope=(True, True, True), point=point, tangent=tangent, angle=angle)
 
     @staticmethod
+    @declare_units(stiffness="N/m", anchor="m")
     def sliding(stiffness: float, anchor=None, *, slope: bool = False, twist: bool = True) -> "End":
         """A sliding end: free along x against a spring [N/m], held across; with `slope`, parallel
         to x. The spring is attached to an `anchor` (3,) [m], a constant or a `Reference` of time,

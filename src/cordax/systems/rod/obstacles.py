@@ -14,6 +14,8 @@ class Obstacle(ContactLaw):
     """A fixed solid that pushes the rod away: a shape, and the contact law as keywords
     (`ContactLaw`) with `stiffness` [N/m^2], force per length of rod and depth."""
 
+    stiffness: Float[Array, ""] = float_field(unit="N/m^2", default=1e4, kw_only=True)
+
     @property
     def solid(self) -> shapes.Shape:
         """Geometry of the obstacle."""
@@ -50,7 +52,7 @@ class Plane(Obstacle):
     """Obstacle that fills the half-space behind a plane through `point` (3,) [m] with outward
     `normal` (3,)."""
 
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     normal: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
 
     def __check_init__(self):
@@ -64,8 +66,8 @@ class Plane(Obstacle):
 class Sphere(Obstacle):
     """Obstacle in the shape of a ball of `radius` [m] about `centre` (3,) [m]."""
 
-    centre: Float[Array, " 3"] = float_field()
-    radius: Float[Array, ""] = float_field()
+    centre: Float[Array, " 3"] = float_field(unit="m")
+    radius: Float[Array, ""] = float_field(unit="m")
 
     def __check_init__(self):
         require_positive("radius", self.radius)
@@ -79,9 +81,9 @@ class Cylinder(Obstacle):
     """Obstacle in the shape of an infinite cylinder of `radius` [m] along `axis` (3,) through
     `point` (3,) [m]."""
 
-    point: Float[Array, " 3"] = float_field()
+    point: Float[Array, " 3"] = float_field(unit="m")
     axis: Float[Array, " 3"] = float_field()
-    radius: Float[Array, ""] = float_field()
+    radius: Float[Array, ""] = float_field(unit="m")
 
     def __check_init__(self):
         require_positive("radius", self.radius)

@@ -27,10 +27,10 @@ class PlasticFlow(Controller):
       that was bent in one direction before; None for none."""
 
     rod: SplineRod = part_field()
-    yield_curvature: Float[Array, ""] = float_field()
+    yield_curvature: Float[Array, ""] = float_field(unit="1/m")
     load: object = None
     hardening: Float[Array, ""] = float_field(default=0.0)
-    start: Float[Array, " k"] | None = float_field(default=None)
+    start: Float[Array, " k"] | None = float_field(unit="1/m", default=None)
 
     def __check_init__(self):
         require(self.rod.plastic, "rod", "plastic=False", "a rod made with plastic=True")

@@ -52,27 +52,27 @@ class SplineRod(System):
 
     Coordinates: x, y, z, theta of the control points that are not held."""
 
-    length: Float[Array, ""] = float_field(default=2.0)
-    diameter: Float[Array, ""] = float_field(default=2e-3)
-    density: Float[Array, ""] = float_field(default=2700.0)
-    young: Float[Array, ""] = float_field(default=69e9)
+    length: Float[Array, ""] = float_field(unit="m", default=2.0)
+    diameter: Float[Array, ""] = float_field(unit="m", default=2e-3)
+    density: Float[Array, ""] = float_field(unit="kg/m^3", default=2700.0)
+    young: Float[Array, ""] = float_field(unit="Pa", default=69e9)
     poisson: Float[Array, ""] = float_field(default=0.33)
-    shear: Float[Array, ""] | None = float_field(default=None)
+    shear: Float[Array, ""] | None = float_field(unit="Pa", default=None)
     left: End = part_field(default_factory=End.pinned)
     right: End = part_field(default_factory=End.pinned)
     control_points: int = count_field(5, default=9)
     quadrature: tuple[str, int] = eqx.field(static=True, default=("gauss", 4))
-    torsion_width: Float[Array, ""] | None = float_field(default=None)
-    bending_width: Float[Array, ""] = float_field(default=0.05)
-    rest_strain: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
-    damping: Float[Array, ""] = float_field(default=0.0)
+    torsion_width: Float[Array, ""] | None = float_field(unit="1/m", default=None)
+    bending_width: Float[Array, ""] = float_field(unit="1/m", default=0.05)
+    rest_strain: Float[Array, " 3"] = float_field(unit="-", default=(0.0, 0.0, 0.0))
+    damping: Float[Array, ""] = float_field(unit="s", default=0.0)
     viscous: bool = flag_field(default=False)
     loads: tuple[float, ...] = eqx.field(
         static=True, converter=lambda x: tuple(x) if isinstance(x, list) else x, default=()
     )
     obstacles: tuple[Obstacle, ...] = part_field(default=())
     plastic: bool = flag_field(default=False)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
     closed_form: bool = flag_field(default=True)
 
     #: implicit midpoint keeps the energy of vibrations that the time step does not resolve; on

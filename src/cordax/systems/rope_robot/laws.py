@@ -55,8 +55,8 @@ class ProgressiveRope(RopeLaw):
 
     `axial` [-] and `bending` [m^2], one value for all or one per cable."""
 
-    axial: Float[Array, "..."] = float_field(default=0.0)
-    bending: Float[Array, "..."] = float_field(default=0.0)
+    axial: Float[Array, "..."] = float_field(unit="-", default=0.0)
+    bending: Float[Array, "..."] = float_field(unit="m^2", default=0.0)
 
     def __check_init__(self):
         for name in ("axial", "bending"):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._base.checks import require_axes, require_positive, require_shape
-from ..._base.precision import float_field
+from ..._base.precision import declare_units, float_field
 from ...math.trigonometry import sincos
 from ...mechanics import Bodies
 
@@ -16,10 +16,10 @@ class Platform(eqx.Module):
     `mass` [kg], `inertia` [kg m^2] about the centre of mass, `attachments` (m, 2) [m] of the ropes
     relative to it; `size` (2,) [m], width and height, for drawings."""
 
-    mass: Float[Array, ""] = float_field()
-    inertia: Float[Array, ""] = float_field()
-    attachments: Float[Array, "m 2"] = float_field()
-    size: Float[Array, " 2"] = float_field(default=(1.0, 0.3))
+    mass: Float[Array, ""] = float_field(unit="kg")
+    inertia: Float[Array, ""] = float_field(unit="kg m^2")
+    attachments: Float[Array, "m 2"] = float_field(unit="m")
+    size: Float[Array, " 2"] = float_field(unit="m", default=(1.0, 0.3))
 
     def __check_init__(self):
         require_positive("platform.mass", self.mass)
@@ -29,6 +29,7 @@ class Platform(eqx.Module):
         require_shape("platform.attachments", self.attachments, (self.attachments.shape[0], 2))
 
     @classmethod
+    @declare_units(mass="kg", size="m", attachments="m")
     def plate(cls, mass, size, attachments) -> "Platform":
         """Create a uniform plate of `size` (2,) [m]."""
         width, height = size

@@ -19,8 +19,8 @@ class PaidOut(RopeRobot):
     of the first segment. So the motion of everything below is unchanged, and drums enter only the
     equations of the first segment."""
 
-    payout: Float[Array, " m"] = float_field(default=0.0)
-    payout_rate: Float[Array, " m"] = float_field(default=0.0)
+    payout: Float[Array, " m"] = float_field(unit="m", default=0.0)
+    payout_rate: Float[Array, " m"] = float_field(unit="m/s", default=0.0)
 
     @property
     def density(self) -> Float[Array, " m"]:

@@ -57,20 +57,20 @@ class RopeRobot(System):
 
     Ropes can also push: a slack rope is one that has buckled."""
 
-    roots: Float[Array, "m 2"] = float_field()
-    length: Float[Array, "..."] = float_field()
-    line_density: Float[Array, "..."] = float_field(default=0.029)
-    EA: Float[Array, "..."] = float_field(default=4.0e4)
-    EI: Float[Array, "..."] = float_field(default=0.01)
-    axial_time: Float[Array, "..."] = float_field(default=2e-3)
-    bending_time: Float[Array, "..."] = float_field(default=0.05)
-    root_stiffness: Float[Array, "..."] = float_field(default=1.0)
-    root_angle: Float[Array, "..."] = float_field(default=0.0)
+    roots: Float[Array, "m 2"] = float_field(unit="m")
+    length: Float[Array, "..."] = float_field(unit="m")
+    line_density: Float[Array, "..."] = float_field(unit="kg/m", default=0.029)
+    EA: Float[Array, "..."] = float_field(unit="N", default=4.0e4)
+    EI: Float[Array, "..."] = float_field(unit="N m^2", default=0.01)
+    axial_time: Float[Array, "..."] = float_field(unit="s", default=2e-3)
+    bending_time: Float[Array, "..."] = float_field(unit="s", default=0.05)
+    root_stiffness: Float[Array, "..."] = float_field(unit="-", default=1.0)
+    root_angle: Float[Array, "..."] = float_field(unit="rad", default=0.0)
     platform: Platform | None = part_field(default=None)
-    end_point: Reference | None = reference_field(default=None)
+    end_point: Reference | None = reference_field(unit="m", default=None)
     law: RopeLaw = part_field(default_factory=LinearRope)
     count: int = count_field(default=20)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
 
     default_integrator = "generalised_alpha"
     default_dt = 1e-3

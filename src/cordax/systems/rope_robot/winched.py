@@ -49,8 +49,8 @@ class WinchedRopes(System):
 
     ropes: RopeRobot = part_field()
     drive: Drive = part_field()
-    reserve: Float[Array, "..."] = float_field(default=10.0)
-    longest: Float[Array, "..."] | None = float_field(default=None)
+    reserve: Float[Array, "..."] = float_field(unit="m", default=10.0)
+    longest: Float[Array, "..."] | None = float_field(unit="m", default=None)
 
     default_integrator = "generalised_alpha"
     default_dt = 1e-3

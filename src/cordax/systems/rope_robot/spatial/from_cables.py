@@ -4,11 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._base.checks import require, require_instance, require_rotation, require_shape
-from ...._base.precision import as_float_array
+from ...._base.precision import as_float_array, declare_units
 from ...cable_robot import CableRobot
 from .robot import SpatialRopeRobot
 
 
+@declare_units(EA="N", EI="N m^2", line_density="kg/m", position="m", tension="N")
 def ropes_for_cables(
     robot: CableRobot,
     count: int = 10,

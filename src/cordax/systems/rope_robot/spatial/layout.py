@@ -25,27 +25,27 @@ from .segments import Ropes, Segments, ropes
 class RopesInSpace(System):
     """Fields and coordinates of `SpatialRopeRobot`."""
 
-    roots: Float[Array, "m 3"] = float_field()
-    length: Float[Array, "..."] = float_field()
-    line_density: Float[Array, "..."] = float_field(default=0.029)
-    EA: Float[Array, "..."] = float_field(default=4.0e4)
-    EI: Float[Array, "..."] = float_field(default=0.01)
-    axial_time: Float[Array, "..."] = float_field(default=2e-3)
-    bending_time: Float[Array, "..."] = float_field(default=0.05)
+    roots: Float[Array, "m 3"] = float_field(unit="m")
+    length: Float[Array, "..."] = float_field(unit="m")
+    line_density: Float[Array, "..."] = float_field(unit="kg/m", default=0.029)
+    EA: Float[Array, "..."] = float_field(unit="N", default=4.0e4)
+    EI: Float[Array, "..."] = float_field(unit="N m^2", default=0.01)
+    axial_time: Float[Array, "..."] = float_field(unit="s", default=2e-3)
+    bending_time: Float[Array, "..."] = float_field(unit="s", default=0.05)
     root_stiffness: Float[Array, "..."] = float_field(default=0.0)
     root_direction: Float[Array, "... 3"] = float_field(default=(0.0, 0.0, -1.0))
     platform: NaturalBody | None = part_field(default=None)
-    attachments: Float[Array, "m 3"] | None = float_field(default=None)
-    position: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    attachments: Float[Array, "m 3"] | None = float_field(unit="m", default=None)
+    position: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     rotation: Float[Array, "3 3"] = float_field(
         default=((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     )
-    end_point: Float[Array, "m 3"] | None = float_field(default=None)
-    linear_damping: Float[Array, ""] = float_field(default=0.0)
-    angular_damping: Float[Array, ""] = float_field(default=0.0)
+    end_point: Float[Array, "m 3"] | None = float_field(unit="m", default=None)
+    linear_damping: Float[Array, ""] = float_field(unit="N s/m", default=0.0)
+    angular_damping: Float[Array, ""] = float_field(unit="N m s", default=0.0)
     law: RopeLaw = part_field(default_factory=LinearRope)
     count: int = count_field(default=10)
-    gravity: Float[Array, ""] = float_field(default=9.81)
+    gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
 
     def __check_init__(self):
         ok = len(getattr(self.roots, "shape", (1, 3))) == 2
