@@ -29,7 +29,7 @@ class Builder(NamedTuple):
 
     def maker(self, table: Table, bases: tuple[type, ...], place: str = "") -> Callable:
         """What its `kind` names; that of the only class there is, where it may be left out."""
-        if not table.has("kind") and len(own := own_kinds(bases, place)) == 1:
+        if not table.has("kind") and len(own := own_kinds(bases)) == 1:
             return own[0]
         name = table.text("kind") if table.has("kind") else self._named_by_key(table, bases, place)
         if ":" in name:

@@ -1,8 +1,8 @@
-"""What can be made by name: the public modules of cordax, and functions that make them.
+"""Registry of everything that a machine file can name.
 
-A kind is the name of a class in small letters, `swivel_pulley` for `SwivelPulley`, or that of a
-function or class method that returns one, `cylinder` for a `Solid`. Where the place says it already
-the last word may be left out: `exits = { kind = "point" }` is a `PointExit`."""
+A kind is the name of a class or function in snake case, `swivel_pulley` for `SwivelPulley`. The
+last word may be omitted if the key or the expected class contains it: `exits = { kind = "point" }`
+is a `PointExit`."""
 
 import dataclasses
 import inspect
@@ -19,14 +19,93 @@ import jax
 from .._base.precision import Number, declared_units
 from ..mechanics import System
 from ..mechanics.reference_motion import Reference
-from ..systems import PACKAGES
 
 _ROOT = __name__.split(".")[0]
-#: imported when something is looked for there
-_EVERYWHERE = ("systems", "systems.neck", "systems.rod", "systems.rope_robot", "systems.mechanism")
-_EVERYWHERE += ("control", "formulations", "integrators")
-#: by which something is known besides
-_ALSO = {
+
+#: classes, functions and methods that machine files can name, by module; imported when needed
+KINDS = {
+    "systems.cable_robot.natural": "NaturalBody",
+    "systems.cable_robot.payload": "Payload",
+    "systems.cable_robot.robot": "CableRobot",
+    "systems.mechanism.body": "Body",
+    "systems.mechanism.cables": "CableSet RigidCable StrainLaw",
+    "systems.mechanism.contact": "Contact",
+    "systems.mechanism.elements": "JointFriction JointLimits JointLoads JointMotors JointSpeeds "
+    "JointSprings PointSpring",
+    "systems.mechanism.form": "Structure as_mechanism expanded_octahedron find_form prism",
+    "systems.mechanism.guides": "Eyelet Frame Pulley SwivelPulley",
+    "systems.mechanism.iftomm": "andrews_squeezer bricard n_four_bar simple_pendulum",
+    "systems.mechanism.located_joints": "Ball FreeJoint Hinge Slider",
+    "systems.mechanism.involute": "LengthInvolute RigidInvolute StrainInvolute StretchInvolute",
+    "systems.mechanism.joints": "Fixed Floating Prismatic Revolute Spherical Universal",
+    "systems.mechanism.loops": "DistanceLoop FrameLoop SphericalLoop RevoluteLoop",
+    "systems.mechanism.manipulator": "tensegrity_manipulator",
+    "systems.mechanism.mechanism": "Mechanism",
+    "systems.mechanism.solids": "Solid box cube cylinder point_mass rod sphere tube",
+    "systems.mechanism.strut": "single_strut",
+    "systems.mechanism.tendon_drive": "TendonDrive",
+    "systems.mechanism.tension_cables": "TensionCables",
+    "systems.mechanism.wound": "WoundCables",
+    "systems.mechanism.wraps": "Wrap",
+    "systems.neck.neck": "Bars Neck Springs",
+    "systems.neck.tendons": "ElasticTendon Motors RigidTendon Routing Routing.named",
+    "systems.oscillator": "Oscillator Pendulum",
+    "systems.rod.discrete_rod": "DiscreteRod Gripper",
+    "systems.rod.end_supports": "End End.free End.pinned End.clamped End.sliding",
+    "systems.rod.harness": "Harness Joint",
+    "systems.rod.obstacles": "Cylinder Plane Sphere FixedShape",
+    "systems.rod.plastic_flow": "PlasticFlow",
+    "systems.rod.spline_rod": "SplineRod",
+    "systems.rod.strand_slip": "StrandSlip",
+    "systems.rope_robot.axial": "AxialRopes",
+    "systems.rope_robot.laws": "LinearRope ProgressiveRope",
+    "systems.rope_robot.platform": "Platform Platform.plate",
+    "systems.rope_robot.robot": "RopeRobot",
+    "systems.rope_robot.spatial.from_cables": "ropes_for_cables",
+    "systems.rope_robot.spatial.robot": "SpatialRopeRobot",
+    "systems.rope_robot.two_ropes": "two_rope_robot",
+    "systems.rope_robot.winched": "WinchedRopes",
+    "control.computed_torque": "ComputedTorque",
+    "control.input_function": "InputPath Programme",
+    "control.inverse_dynamics": "InverseDynamics",
+    "control.multisine": "Multisine",
+    "control.pid": "PID",
+    "control.predictive": "ModelPredictive",
+    "control.pulses": "Pulses",
+    "control.recorded": "RecordedInput",
+    "control.references": "RaisedCosine Sinusoid",
+    "control.task_space": "TaskSpaceControl",
+    "control.tension": "BoundedTension MeanTension MinimumTension NullSpaceTension",
+    "control.tension_qp": "NearRigidQP",
+    "mechanics.parts.cables": "ElasticCables RigidCables",
+    "mechanics.parts.contact_law": "ContactLaw ContactLaw.from_penetration",
+    "mechanics.parts.drives": "ProgrammedLengths ServoWinches Winches",
+    "mechanics.parts.exits": "CarriageExit PointExit PulleyExit SwivelPulleyExit",
+    "mechanics.parts.shapes": "Box Capsule ConvexPoints Cylinder HeightField Plane Sphere",
+    "mechanics.parts.surfaces": "CylinderSurface EllipsoidSurface SphereSurface TorusSurface",
+    "mechanics.reference_motion": "BSpline Constant Hermite Quintic Shaped",
+    "formulations.independent": "IndependentCoordinates",
+    "formulations.index1": "Baumgarte UdwadiaKalaba",
+    "formulations.index3": "Index3",
+    "formulations.minimal": "Minimal",
+    "formulations.penalty": "Penalty",
+    "formulations.projected": "Projected",
+    "integrators.rk4": "RK4",
+    "integrators.adaptive": "Adaptive",
+    "integrators.convex_contact": "ConvexContact",
+    "integrators.diffrax": "Diffrax",
+    "integrators.euler_midpoint": "ImplicitEuler ImplicitMidpoint",
+    "integrators.explicit_euler": "ExplicitEuler",
+    "integrators.generalised_alpha": "GeneralisedAlpha",
+    "integrators.linearly_implicit_euler": "LinearlyImplicitEuler",
+    "integrators.rosenbrock": "Rosenbrock2",
+    "integrators.splitting": "ForestRuth4 StormerVerlet Suzuki4 SymplecticEuler",
+    "integrators.unilateral": "Unilateral",
+    "integrators.zhai": "Zhai",
+}
+
+#: further names
+_ALIASES = {
     "rod": "spline_rod",
     "strut": "single_strut",
     "tensegrity": "as_mechanism",
@@ -55,108 +134,77 @@ def words(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name).lower()
 
 
-@cache
-def _public(places: tuple[str, ...]) -> dict[str, tuple[Callable, type]]:
-    """Makers in modules and what they make, by kind; functions before classes of the same name."""
-    found: dict[str, tuple[Callable, type]] = {}
-    modules = [import_module(f"{_ROOT}.{place}") for place in places]
-    named = [(name, getattr(module, name)) for module in modules for name in _names(module)]
-    classes = [(name, x) for name, x in named if _is_part(x)]
-    for name, kind in classes:
-        if _concrete(kind, [x for _, x in classes]):
-            found[f"{kind.__module__}:{words(name)}"] = kind, kind
-        for own, method in vars(kind).items():
-            if isinstance(method, staticmethod | classmethod) and not issubclass(kind, System):
-                if method.__func__.__annotations__.get("return") == kind.__name__:
-                    found[f"{kind.__module__}:{own}"] = getattr(kind, own), kind
-    for name, make in named:
-        made = getattr(make, "__annotations__", {}).get("return")
-        if inspect.isfunction(make) and _is_part(made):
-            found[f"{make.__module__}:{words(name)}"] = make, made
-    return found
+class _Entry(NamedTuple):
+    """A class or function of the table, and its kind."""
+
+    kind: str
+    module: str
+    path: str
+
+    def load(self) -> tuple[Callable, type]:
+        """Import it; return it and the class of its results."""
+        owner, make = None, import_module(f"{_ROOT}.{self.module}")
+        for name in self.path.split("."):
+            owner, make = make, getattr(make, name)
+        if isinstance(make, type):
+            return make, make
+        made = make.__annotations__["return"]
+        return make, owner if isinstance(made, str) else made  # pyright: ignore
+
+    def short(self, endings: set[str]) -> str:
+        """The kind without its last word, if that is one of the `endings`."""
+        head, _, last = self.kind.rpartition("_")
+        return head if head and last in endings else self.kind
 
 
-def _names(module: types.ModuleType) -> list[str]:
-    """What a package exports, or is written in a module."""
-    own = [n for n, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__]
-    return getattr(module, "__all__", [n for n in own if not n.startswith("_")])
+_ENTRIES = tuple(
+    _Entry(words(path.rpartition(".")[2]), module, path)
+    for module, paths in KINDS.items()
+    for path in paths.split()
+)
 
 
-def _is_part(x: Any) -> bool:
-    if not isinstance(x, type) or not x.__module__.startswith("cordax."):
-        return False
-    return issubclass(x, eqx.Module) or (issubclass(x, tuple) and hasattr(x, "_fields"))
-
-
-def _concrete(kind: type, all_: list[type]) -> bool:
-    """Not only what others are kinds of."""
-    if issubclass(kind, tuple) or dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]
-        return not inspect.isabstract(kind)
-    return not any(issubclass(other, kind) and other is not kind for other in all_)
+def _endings(bases: tuple[type, ...], place: str) -> set[str]:
+    return {words(base.__name__).split("_")[-1] for base in bases} | {place}
 
 
 def find_kind(name: str, bases: tuple[type, ...], place: str = "") -> tuple[str, Callable] | None:
-    """The kind that is meant by a name, as `kinds` has it, and what makes it. Looked for where one
-    expects it before everything is imported."""
-    for where in (_near(name, bases), _EVERYWHERE):
-        choices = kinds(bases, place, where)
-        found = kind_of(name, choices)
-        if found is not None:
-            return found, choices[found]
+    """Short kind and constructor of one of the `bases` by name; only modules with a matching name
+    are imported."""
+    endings = _endings(bases, place)
+    joined = lambda x: x.lower().replace("-", "").replace("_", "")
+    for word in (name, _ALIASES.get(name.lower().replace("-", "_"), name)):
+        same = [e for e in _ENTRIES if joined(word) in map(joined, (e.kind, e.short(endings)))]
+        if choices := _choose(same, bases, endings):
+            return next(iter(choices.items()))
     return None
 
 
-def own_kinds(bases: tuple[type, ...], place: str = "") -> list[Callable]:
-    """Which of the `bases` can be made themselves."""
-    return [make for make in kinds(bases, place, _near("", bases)).values() if make in bases]
-
-
-def _near(name: str, bases: tuple[type, ...]) -> tuple[str, ...]:
-    """Modules where what makes one of the `bases` is written, as a rule."""
-    if System in bases:
-        word = _ALSO.get(name, name)
-        own = [k for k, names in PACKAGES.items() if word in map(words, names.split())]
-        return (f"systems.{own[0] if own else 'mechanism'}",)
-    found = []
-    for base in bases:
-        _, layer, *rest = base.__module__.split(".")
-        inner = {"mechanics": rest, "systems": rest[:1]}.get(layer, [])
-        found.append(".".join([layer, *inner]))
-    return (*dict.fromkeys(found), "control")
+def _choose(entries, bases: tuple[type, ...], endings: set[str]) -> dict[str, Callable]:
+    """Entries that construct one of the `bases`, by short kind; functions take precedence over
+    classes."""
+    chosen: dict[str, Callable] = {}
+    for entry in entries:
+        make, made = entry.load()
+        short = entry.short(endings)
+        if issubclass(made, bases) and (short not in chosen or inspect.isfunction(make)):
+            chosen[short] = make
+    return chosen
 
 
 @cache
-def kinds(
-    bases: tuple[type, ...], place: str = "", where: tuple[str, ...] = _EVERYWHERE
-) -> dict[str, Callable]:
-    """All that makes one of the `bases`, by names that are short at a `place`."""
-    found: dict[str, Callable] = {}
-    endings = {words(base.__name__).split("_")[-1] for base in bases} | {place}
-    for path, (make, made) in _public(where).items():
-        if issubclass(made, bases):
-            name = path.partition(":")[2]
-            head, _, last = name.rpartition("_")
-            short = head if head and last in endings else name
-            # functions of the same name do with fewer words what classes do
-            if short not in found or inspect.isfunction(make):
-                found[short] = make
-    return found
+def kinds(bases: tuple[type, ...], place: str = "") -> dict[str, Callable]:
+    """Constructors of all subclasses of the `bases`, by kinds that are short at a key `place`."""
+    return _choose(_ENTRIES, bases, _endings(bases, place))
 
 
-def kind_of(name: str, choices: dict[str, Callable], place: str = "") -> str | None:
-    """The choice that is meant by a name, or None."""
-    name = name.lower().replace("-", "_")
-    for word in (name, _ALSO.get(name, name)):
-        if word in choices:
-            return word
-        head, _, _ = word.rpartition("_")
-        if head in choices and words(choices[head].__name__) == word:
-            return head
-        joined = word.replace("_", "")
-        for choice in choices:
-            if choice.replace("_", "") == joined:
-                return choice
-    return None
+def own_kinds(bases: tuple[type, ...]) -> list[Callable]:
+    """Those of the `bases` that are themselves in the table."""
+    return [x for x in bases if x.__qualname__ in KINDS.get(_module(x), "").split()]
+
+
+def _module(x: type) -> str:
+    return x.__module__.partition(".")[2]
 
 
 @cache
@@ -199,6 +247,12 @@ def _of_field(field: dataclasses.Field) -> Argument:
     if default is missing:
         default = None if required else field.default_factory()  # pyright: ignore
     return Argument(field.name, bases, depth, number, required, default)
+
+
+def _is_part(x: Any) -> bool:
+    if not isinstance(x, type) or not x.__module__.startswith(f"{_ROOT}."):
+        return False
+    return issubclass(x, eqx.Module) or (issubclass(x, tuple) and hasattr(x, "_fields"))
 
 
 def _is_array(annotation: Any) -> bool:
