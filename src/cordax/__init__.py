@@ -50,6 +50,7 @@ from .simulation._simulate import SimulationError as SimulationError  # noqa: E4
 from .simulation._simulate import simulate as simulate  # noqa: E402
 from .simulation.experiment import Experiment as Experiment  # noqa: E402
 from .simulation.machine_check import check_machine as check_machine  # noqa: E402
+from .simulation.sensor import Sensor as Sensor  # noqa: E402
 from .simulation.trajectory import Trajectory as Trajectory  # noqa: E402
 
 if TYPE_CHECKING:

@@ -66,7 +66,8 @@ def test_a_log_becomes_a_twin_and_a_log_of_something_else_does_not(folder, capsy
     code, found = call(capsys, *words)
     assert code == 0 and found["verdict"] == "accurate"
     rows = {row["name"]: row for row in found["parameters"]}
-    for name, truth in (("mass", 2.0), ("stiffness", 50.0), ("damping", 0.8)):
+    assert found["unneeded"] == ["mass"]  # it is right in the file
+    for name, truth in (("stiffness", 50.0), ("damping", 0.8)):
         low, high = rows[name]["interval_95"]
         assert low - 0.2 * (high - low) < truth < high + 0.2 * (high - low)
         assert (high - low) < 0.05 * truth
@@ -83,6 +84,10 @@ def test_a_log_becomes_a_twin_and_a_log_of_something_else_does_not(folder, capsy
     assert np.mean(inside) > 0.85
     with pytest.raises(ValueError, match="already exist"):
         call(capsys, *words)
+    code, found = call(capsys, *words, "--overwrite", "--set", "mass=3.0")
+    rows = {row["name"]: row for row in found["parameters"]}
+    low, high = rows["mass"]["interval_95"]
+    assert code == 0 and low < 2.0 < high and high - low < 0.1 and not found["unneeded"]
     walk = np.cumsum(0.01 * random.normal(size=t.size))
     write_log(folder / "log.csv", walk, t, force)
     code, found = call(capsys, *words, "--overwrite")

@@ -154,6 +154,7 @@ def twin(
             "reasons": reasons,
             "parameters": shared_rows(result),
             "undetermined": result.undetermined,
+            "unneeded": result.unneeded,
             "warnings": warnings_of(result),
             "noise": result.noise,
             "left_out": [
@@ -178,6 +179,8 @@ def twin(
             )
         if result.undetermined:
             print(f"not fitted, the log does not determine: {', '.join(result.undetermined)}")
+        if result.unneeded:
+            print(f"not fitted, the log is explained without: {', '.join(result.unneeded)}")
         print("\n".join(f"warning: {line}" for line in warnings_of(result)))
         print("\n".join(check.summary() for check in result.validations))
         print(f"predictions are {word}: {'; '.join(reasons)}")

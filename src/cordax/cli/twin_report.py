@@ -83,6 +83,11 @@ def write_report(path: Path, name: str, twin: Twin, notes: list[str]) -> Path:
             "<p>Not fitted, because the windows do not determine them to 10 % beside the others: "
             f"{escape(', '.join(twin.undetermined))}.</p>"
         )
+    if twin.unneeded:
+        parts.append(
+            "<p>Kept at the values of the file, because the fit explains the log without them: "
+            f"{escape(', '.join(twin.unneeded))}.</p>"
+        )
     found = warnings_of(twin)
     parts += ["<h2>Warnings</h2>", _list(found) if found else "<p>None.</p>"]
     parts.append("<h2>Prediction of the windows left out</h2>")

@@ -24,6 +24,7 @@ from .least_squares import levenberg_marquardt
 from .loss import LossName, loss_of
 from .optax_search import FORWARD_LIMIT, first_order
 from .problem import Problem, Trial, noise_levels
+from .resample import filters_of
 from .step_sensitivity import other_numerics, prediction_change, refined
 from .termination import CONVERGED, MISFIT, MISFIT_LIMIT, Search
 from .time_grid import grid
@@ -207,7 +208,7 @@ def problem_of(
     )
     times = [e.t0 for e in experiments] if times is None else times
     trials = [
-        Trial(e, r, grid(r.t, e.dt, begin, e.system.default_dt), levels)
+        Trial(e, r, grid(r.t, e.dt, begin, e.system.default_dt), levels, filters_of(e, r))
         for e, r, begin, levels in zip(
             experiments, recordings, times, _noises(noise, recordings), strict=True
         )

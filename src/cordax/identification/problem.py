@@ -27,12 +27,14 @@ FAILED = 100.0
 
 class Trial(eqx.Module):
     """A recording, the experiment that predicts it, the positions of recorded instants among its
-    steps, and the standard deviations of the recorded values by name."""
+    steps, the standard deviations of the recorded values by name, and the matrices of filters
+    through which the recording went, by name."""
 
     experiment: Experiment
     recording: Recording
     grid: Grid
     noise: dict[str, Float[Array, "..."]]
+    filters: dict[str, Float[Array, "k k"]] = eqx.field(default_factory=dict)
 
     def run(self, experiment: Experiment, adjoint: str) -> Trajectory:
         """Simulate the recorded time."""
@@ -47,6 +49,8 @@ class Trial(eqx.Module):
         recorded."""
         values = self.recording.values
         simulated = values_at(trajectory, experiment, self.grid, values)
+        for name, matrix in self.filters.items():
+            simulated[name] = jnp.tensordot(matrix, simulated[name], 1)
         for name, recorded in values.items():
             require_shape(f"recording.values[{name!r}]", recorded, simulated[name].shape)
         return {name: recorded - simulated[name] for name, recorded in values.items()}

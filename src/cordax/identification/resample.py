@@ -16,13 +16,59 @@ from jaxtyping import Array, Float
 from ..math.interpolation import lagrange_weights
 from ..mechanics import State
 from ..mechanics.controller import as_controller
-from ..recordings.recording import observe
+from ..recordings.recording import Recording, observe
+from ..recordings.signals import low_pass
 from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
 from .time_grid import Grid
 
 
 def values_at(
+    trajectory: Trajectory, experiment: Experiment, grid: Grid, names
+) -> dict[str, Float[Array, "k ..."]]:
+    """Quantities of the simulation at the recorded instants, by name, as the sensors of the
+    experiment show them."""
+    sensors = experiment.sensors
+    plain = [name for name in names if name not in sensors]
+    found = _plain_values(trajectory, experiment, grid, plain) if plain else {}
+    sampled = None
+    for name in (n for n in names if n in sensors):
+        sensor = sensors[name]
+        t = trajectory.t[grid.rows] + grid.beyond * grid.dt * grid.save_every
+        if sensor.dynamic:
+            if trajectory.phases:
+                raise ValueError(
+                    f"a delay or time constant of sensor {name!r} is not supported for experiments "
+                    "with switches"
+                )
+            x = sensor.of(trajectory, observe, name)
+            x = sensor.late(trajectory.t, x, grid.rows + grid.beyond)
+        elif isinstance(sensor.quantity, str) or sensor.quantity is None:
+            wanted = sensor.quantity or name
+            x = _plain_values(trajectory, experiment, grid, [wanted])[wanted]
+        elif grid.on_rows:
+            x = sensor.of(trajectory, observe, name)[grid.rows]
+        else:
+            if sampled is None:
+                sampled = _sampled(trajectory, experiment, grid.rows, grid.beyond)
+            x = sensor.of(sampled, observe, name)
+        found[name] = sensor.shown(t, x, trajectory.t[0])
+    return {name: found[name] for name in names}
+
+
+def filters_of(experiment: Experiment, recording: Recording) -> dict[str, Float[Array, "k k"]]:
+    """Matrices of the filters through which recorded channels went, by name."""
+    found = {}
+    for name, sensor in experiment.sensors.items():
+        if sensor.cutoff is not None and name in recording.values:
+            unit = np.eye(len(recording.t))
+            found[name] = jnp.asarray(
+                low_pass(name, recording.t, unit, sensor.cutoff, sensor.order)
+            )
+    return found
+
+
+def _plain_values(
     trajectory: Trajectory, experiment: Experiment, grid: Grid, names
 ) -> dict[str, Float[Array, "k ..."]]:
     """Quantities of the simulation at the recorded instants, by name."""

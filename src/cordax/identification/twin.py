@@ -22,6 +22,8 @@ from .validation import Validation
 LEFT_OUT = 3
 #: largest relative standard error at which a parameter counts as determined by the log
 DETERMINED = 0.1
+#: largest ratio of residuals to noise at which a fit explains the log
+EXPLAINED = 1.2
 #: weak priors of initial states: standard deviations of positions and velocities, SI units
 STATE_PRIOR = 1.0, 10.0
 STATE = (
@@ -35,8 +37,8 @@ _FIRST = ("damping", "friction", "viscosity", "stiffness", "modulus", "young")
 class Twin(NamedTuple):
     """A machine fitted to logs: the `fit`, predictions of the windows left out (`validations`),
     begin and end [s] of the windows that were fitted and left out, the estimated `noise` by
-    channel, and the candidates that were not fitted because the log does not determine them
-    (`undetermined`)."""
+    channel, the candidates that were not fitted because the log does not determine them
+    (`undetermined`), and those that were not needed to explain the log (`unneeded`)."""
 
     fit: Fit
     validations: list[Validation]
@@ -44,6 +46,7 @@ class Twin(NamedTuple):
     left_out_times: list[tuple[float, float]]
     noise: dict[str, float]
     undetermined: list[str]
+    unneeded: list[str]
 
 
 def noise_of(windows: Sequence[Recording]) -> dict[str, float]:
@@ -107,7 +110,7 @@ def make_twin(
     - `experiment`: function from a window to its experiment, with inputs, `dt` and `t0`; the
       initial state is replaced by the measured one.
     - `parameters`: parameters to fit; with `choose`, only those of them that the log determines to
-      10 %.
+      10 %, and only damping and stiffness if these explain it.
     - `observe`: the channels to compare.
     - `window` [s]: length of the windows; six periods of the dominant oscillation by default.
     - `settle` [s]: the first part of a window left out, to which its initial state is fitted; a
@@ -132,13 +135,22 @@ def make_twin(
     compared = [w.select(observe) for w in training]
     noise = noise_of(compared)
     undetermined: list[str] = []
+    unneeded: list[str] = []
+    first = parameters
     if choose:
         parameters, undetermined = determined(experiments, compared, list(parameters), noise)
         expected = "parameters that the log determines to 10 %"
         require(len(parameters) > 0, "parameters", f"none of {', '.join(undetermined)}", expected)
+        first = [p for p in parameters if _rank(p) < len(_FIRST)] or parameters
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the report contains the warnings
-        fit = identify(experiments, compared, [*parameters, *STATE], noise=noise, loss=loss)
+        fit = identify(experiments, compared, [*first, *STATE], noise=noise, loss=loss)
+        if len(first) < len(parameters):
+            if explains(fit):
+                unneeded = [_name(p) for p in parameters if p not in first]
+            else:
+                every = [*parameters, *STATE]
+                fit = identify(experiments, compared, every, noise=noise, loss=loss)
     validations = []
     for i in sorted(held):
         w = windows[i]
@@ -148,7 +160,22 @@ def make_twin(
         )
     fitted = [x for i, x in enumerate(times) if i not in held]
     left_out = [x for i, x in enumerate(times) if i in held]
-    return Twin(fit, validations, fitted, left_out, noise, undetermined)
+    return Twin(fit, validations, fitted, left_out, noise, undetermined, unneeded)
+
+
+def explains(fit: Fit) -> bool:
+    """Whether the search converged and residuals are about as large as the noise."""
+    return bool(fit.succeeded) and float(fit.noise_scale) < EXPLAINED
+
+
+def _name(parameter: str | Parameter) -> str:
+    return parameter.name if isinstance(parameter, Parameter) else parameter
+
+
+def _rank(parameter: str | Parameter) -> int:
+    """Place of a parameter in the order in which they are fitted."""
+    name = _name(parameter)
+    return next((i for i, word in enumerate(_FIRST) if word in name), len(_FIRST))
 
 
 def _with_state(experiment: Experiment, window: Recording) -> Experiment:
@@ -166,9 +193,7 @@ def determined(
     """Parameters that the recordings determine together to a relative standard error of 10 %, by
     linearisation at the initial values, and the names of the others. Damping and stiffness come
     first."""
-    name_of = lambda p: p.name if isinstance(p, Parameter) else p
-    rank = lambda p: next((i for i, word in enumerate(_FIRST) if word in name_of(p)), len(_FIRST))
-    ordered = sorted(parameters, key=rank)
+    ordered = sorted(parameters, key=_rank)
     begins = [e.t0 for e in experiments]
     problem = problem_of(experiments, recordings, [*ordered, *STATE], noise=noise, times=begins)
     J = np.asarray(jax.jit(lambda y: problem.jacobian(y)[0])(problem.origin))
@@ -189,5 +214,5 @@ def determined(
             kept.append(parameter)
             chosen = trial
         else:
-            left.append(name_of(parameter))
+            left.append(_name(parameter))
     return kept, left

@@ -17,6 +17,7 @@ from ..simulation.experiment import Experiment
 from .intervals import student_quantile
 from .measured_state import MeasuredState, measured_state
 from .problem import Trial
+from .resample import filters_of
 from .time_grid import grid
 
 #: errors relative to the motion up to which a prediction counts as accurate and as usable
@@ -223,7 +224,8 @@ def _simulated(fit, experiment: Experiment, recording: Recording, own: list[str]
     places = grid(recording.t, experiment.dt or fit.trials[0].grid.dt, experiment.t0, np.inf)
     states = collect(own, experiment) if own else None
     zeros = {name: jnp.zeros_like(x) for name, x in recording.values.items()}
-    trial = Trial(experiment, Recording(recording.t, zeros), places, {})
+    filters = filters_of(experiment, recording)
+    trial = Trial(experiment, Recording(recording.t, zeros), places, {}, filters)
     built = isinstance(fit.parameters, BuiltParameters)
 
     def look(y, z):

@@ -76,11 +76,15 @@ def _by_function(name: str, experiment: Experiment, where) -> Place:
 def _by_path(name: str, experiment: Experiment) -> Place:
     steps = _steps(name)
     # a path on the machine unless its first step is a part of the experiment
-    if steps[0] not in ("state0", "control"):
+    if steps[0] not in ("state0", "control", "sensors"):
         steps = ("system", *steps)
     node, entry = experiment, None
     for i, step in enumerate(steps):
-        if isinstance(step, str):
+        if isinstance(step, str) and isinstance(node, dict):
+            names = ", ".join(node) or "sensors of the experiment, which has none"
+            require(step in node, f"parameter {name!r}", repr(step), f"one of {names}")
+            node = node[step]
+        elif isinstance(step, str):
             if not (isinstance(node, eqx.Module) and hasattr(node, step)):
                 require(False, f"parameter {name!r}", repr(step), _choices(node))
             node = getattr(node, step)
@@ -105,7 +109,10 @@ class Path(eqx.Module):
     def __call__(self, experiment):
         node = experiment
         for step in self.steps:
-            node = getattr(node, step) if isinstance(step, str) else node[step[0]]
+            if isinstance(step, str):
+                node = node[step] if isinstance(node, dict) else getattr(node, step)
+            else:
+                node = node[step[0]]
         return node
 
     def __hash__(self):

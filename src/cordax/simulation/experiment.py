@@ -23,6 +23,7 @@ from ..mechanics import State, System
 from ..mechanics.controller import takes_arguments
 from .adjoints import ADJOINTS
 from .defaults import as_integrator, default_state
+from .sensor import Sensor
 
 Adjoint = Literal["scan", "checkpointed", "forward"]
 #: the step counter is a 32-bit integer
@@ -72,6 +73,8 @@ class Experiment(eqx.Module):
       a method of the machine, or a function `(machine, state) -> machine`, or `-> (machine,
       state)`. Methods are called on the machine with its current parameters, so that a fitted
       payload is the one that is picked. Switches after the end are ignored.
+    - `sensors`: `Sensor`s by the names of recorded channels, for `identify` and `Fit.validate`;
+      they do not change the run.
     - `import_report`: list of what a reader of other file formats (`cordax.io.read_mjcf`) ignored
       or changed.
 
@@ -101,8 +104,13 @@ class Experiment(eqx.Module):
     accuracy: Any = None
     adjoint: Adjoint = eqx.field(static=True, default="scan")
     import_report: Any = eqx.field(static=True, default=None)
+    sensors: dict[str, Sensor] = eqx.field(default_factory=dict)
 
     def __check_init__(self):
+        by_name = isinstance(self.sensors, dict)
+        if by_name and type(next(iter(self.sensors.values()), None)) is not object:
+            by_name = all(isinstance(x, Sensor) for x in self.sensors.values())
+        require(by_name, "sensors", self.sensors, "a dictionary of Sensors by name")
         require_number("t0", self.t0, positive=False)
         if self.duration is not None:
             finite = is_number(self.duration) and 0 < self.duration < math.inf

@@ -9,6 +9,7 @@ from ..mechanics.parts.exits import CarriageExit, PointExit, PulleyExit, SwivelP
 
 if TYPE_CHECKING:
     from .cable_robot import CableRobot, NaturalBody, Payload, box_inertia
+    from .measured_points import BodyPoint, RodPoint
     from .mechanism import Mechanism, single_strut, tensegrity_manipulator
     from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
     from .oscillator import Oscillator, Pendulum
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 #: names by their package, which is imported when one is asked for: all of them take as long as JAX
 PACKAGES = {
     "cable_robot": "CableRobot NaturalBody Payload box_inertia",
+    "measured_points": "BodyPoint RodPoint",
     "mechanism": "Mechanism single_strut tensegrity_manipulator",
     "neck": "Bars ElasticTendon Motors Neck RigidTendon Routing Springs",
     "oscillator": "Oscillator Pendulum",
@@ -54,6 +56,7 @@ __getattr__, __dir__ = later(__name__, PACKAGES)
 __all__ = [
     "AxialRopes",
     "Bars",
+    "BodyPoint",
     "CableRobot",
     "CarriageExit",
     "Cylinder",
@@ -81,6 +84,7 @@ __all__ = [
     "PulleyExit",
     "RigidCables",
     "RigidTendon",
+    "RodPoint",
     "RopeLaw",
     "RopeRobot",
     "Routing",

@@ -400,6 +400,11 @@ class CableRobot(System):
         [rad/s] of the platform, in world axes."""
         return kinematics.platform_motion(self, q, v)
 
+    def body_point(self, t, q, body: str, point) -> Float[Array, " 3"]:
+        """World position (3,) [m] of a point (3,) [m] of the platform, in its axes."""
+        require_known("body", body, ("platform",))
+        return place(self.platform.weights(point), self.split(q).platform)
+
     def inverse_dynamics(self, t, q, v, acceleration, angular_acceleration):
         """Inverse dynamics for `cordax.control.TaskSpaceControl`: W (6, n), the wrench (6,) that
         gives the platform these accelerations, and rates and accelerations (n,) of the lengths."""

@@ -176,6 +176,12 @@ class DiscreteRod(System):
         first, last = (g.frame(t)[0][None] for g in (self.left, self.right))
         return jnp.concatenate([first, inner, last])
 
+    def rod_point(self, t, q, station: float) -> Float[Array, " 3"]:
+        """Position (3,) [m] at a fraction of the length, along straight segments."""
+        x, along = self.place(t, q), station * self.segments
+        i = min(int(along), self.segments - 1)
+        return x[i] + (along - i) * (x[i + 1] - x[i])
+
     def _held(self, t):
         """Points, unit tangents and directors of both grippers, (2, 3) each."""
         frames = zip(self.left.frame(t), self.right.frame(t), strict=True)

@@ -407,6 +407,11 @@ class SplineRod(System):
         b = bsplines.basis(self.control_points, np.linspace(0, self.control_points - 3, count))[0]
         return b @ P[:3].T
 
+    def rod_point(self, t, q, station: float) -> Float[Array, " 3"]:
+        """Position (3,) [m] of the centre line at a fraction of the length."""
+        b = bsplines.basis(self.control_points, [station * (self.control_points - 3)])[0][0]
+        return b @ self.control(t, q)[:3].T
+
     def outputs(self, t, q, v, u, multipliers):
         P = self.control(t, q)
         b = bsplines.basis(self.control_points, [(self.control_points - 3) / 2])[0][0]
