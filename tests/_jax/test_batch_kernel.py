@@ -47,6 +47,25 @@ def test_sums_of_nothing():
     assert found[()] == nothing(jnp.array([3.0, 4.0])) == 4.0
 
 
+def test_repeated_and_empty_selections():
+    """Rope robots repeat rows (`tile`), machines without joints of a kind select no entries."""
+
+    def select(x):
+        none = jax.lax.gather(
+            x,
+            np.zeros((0, 1), np.int32),
+            jax.lax.GatherDimensionNumbers((), (0,), (0,)),
+            (1,),
+            mode="promise_in_bounds",
+        )
+        return jnp.concatenate([jnp.tile(x, 2), none])
+
+    closed, x = jax.make_jaxpr(select)(jnp.zeros(2)), jnp.array([3.0, 4.0])
+    assert count(closed.jaxpr) is not None
+    (found,) = evaluate(closed, [apart(x)])
+    assert found.tolist() == [3.0, 4.0, 3.0, 4.0]
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_products_with_zero_are_not_finite_where_a_factor_is_not(bad):
     """As in the plain program: `0 x` is NaN there, also where it is selected or compared."""

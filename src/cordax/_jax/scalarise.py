@@ -28,7 +28,7 @@ _EACH = frozenset(
 #: primitives that only say where numbers go
 _PLACE = frozenset(
     "broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims gather pad "
-    "reshape rev scatter slice split squeeze stack transpose".split()
+    "reshape rev scatter slice split squeeze stack tile transpose".split()
 )
 #: of those, from which operand on they are places themselves
 _INDICES = {"dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None)}
@@ -175,7 +175,7 @@ def _place(e, xs) -> list[np.ndarray]:
         if k in fixed:
             if not all(isinstance(i, np.generic) for i in x.reshape(-1)):
                 raise Unknown(e.primitive.name)
-            given.append(np.array(x.tolist(), e.invars[k].aval.dtype))
+            given.append(np.array(x.tolist(), e.invars[k].aval.dtype).reshape(x.shape))
         else:
             given.append(np.array([next(places) for _ in range(x.size)], int).reshape(x.shape))
     found = _known(e.primitive, given, e.params)
