@@ -94,6 +94,22 @@ def test_derivatives_through_release_and_catch():
     assert float(end(rate)[1]) == pytest.approx(float(central), rel=2e-6)
 
 
+def test_both_modes_by_a_number_that_a_controller_closes_over():
+    """Derivative of the last position by a force; the loops of the search for events see it."""
+
+    def end(force):
+        control = lambda t, s: jnp.stack([force, jnp.zeros(())])
+        return throw(5.5, control=control, throw=False).q[-1, 0]
+
+    forward = jax.jit(lambda f: jax.jvp(end, (f,), (jnp.ones(()),)))
+    force, h = jnp.asarray(0.2), 1e-4
+    central = (forward(force + h)[0] - forward(force - h)[0]) / (2 * h)
+    value, slope = forward(force)
+    assert float(slope) == pytest.approx(float(central), rel=2e-6)
+    reverse = jax.jit(jax.value_and_grad(end))(force)
+    np.testing.assert_allclose(reverse, (value, slope), rtol=1e-10)
+
+
 # --- several strings ----------------------------------------------------------------------------
 
 NET = Ball(anchors=[[-1.0, 0.0], [1.1, 0.2], [0.1, -1.8]], lengths=[1.25, 1.35, 1.3], one_way=True)

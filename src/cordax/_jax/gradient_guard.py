@@ -8,6 +8,7 @@ identity, in forward mode too, and cost nothing. In reverse mode `close` sends b
 token that the computation has failed, and `shield` then drops everything that comes back to its
 inputs, per member of a batch (what members share is copied to each of them before)."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
@@ -45,6 +46,13 @@ def frozen(tree):
     """Return `tree` without derivatives."""
     is_array = lambda x: isinstance(x, jax.Array)
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if is_array(x) else x, tree)
+
+
+def without_derivatives(function, *arguments):
+    """Return `function(*arguments)` without derivatives, also by arrays over which `function`
+    closes: a controller may be any Python function."""
+    arguments = frozen(arguments)
+    return frozen(frozen(eqx.filter_closure_convert(function, *arguments))(*arguments))
 
 
 def _is_float(leaf) -> bool:

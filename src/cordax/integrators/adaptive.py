@@ -240,8 +240,8 @@ class Adaptive(Integrator):
 
         return lax.cond(jnp.any(means[0] != means[1]), error, lambda: jnp.zeros((), h.dtype))
 
-    def reversible(self):
-        return dataclasses.replace(self, reverse=True)
+    def reversible(self, reverse=True):
+        return dataclasses.replace(self, reverse=reverse)
 
     def record(self, carry):
         return self.inner.record(carry[0])

@@ -136,8 +136,8 @@ class Integrator(eqx.Module):
     def step(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction, carry) -> Step:
         """From `state` at `t` to the state at `t + dt`."""
 
-    def reversible(self) -> "Integrator":
-        """The same for reverse mode, where that is another program."""
+    def reversible(self, reverse: bool = True) -> "Integrator":
+        """The same method for `reverse` mode or without it, where these are two programs."""
         return self
 
     def record(self, carry) -> Any:

@@ -1,24 +1,121 @@
-"""A step in parts, as many as it turns out to need."""
+"""Loops whose number of passes is data, with derivatives in both modes."""
 
 import math
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax import lax
 
+from .._jax.tracing import depending_on
 
-def repeat(going, go, times: int, *, again: bool = False):
-    """A function that repeats `go` on what it is given while `going` says so, `times` times or a
-    few more at most; forward and reverse mode go through it.
 
-    Three loops in each other, because most steps take one pass and skipping the others costs time
-    too. `again`: reverse mode computes a pass again rather than store all that a step may take,
-    which is nine times slower where they are many."""
+def repeat(going, go, times: int):
+    """A function that repeats `go` on its argument while `going` of it holds, at most `times` times
+    or a few more; forward and reverse mode go through it.
+
+    Three nested loops, because most steps take one pass and skipping the others takes time too."""
 
     def loop(inner):
-        go = jax.checkpoint(inner, prevent_cse=False) if again else inner
-        once = lambda now, _: (lax.cond(going(now), go, lambda now: now, now), None)
+        once = lambda now, _: (lax.cond(going(now), inner, lambda now: now, now), None)
         return lambda now: lax.scan(once, now, length=math.ceil(times ** (1 / 3)))[0]
 
     for _ in range(3):
         go = loop(go)
     return go
+
+
+def while_recorded(going, go, begin, times: int):
+    """`lax.while_loop(going, go, begin)` of at most `times` passes, for forward and reverse mode.
+
+    `going` must not close over arrays. Derivatives need the argument of every pass, of which
+    `times` are stored, and compute the pass again. Reverse mode is a loop of as many passes as were
+    taken, so that `go` is compiled once for it, however many passes there may be."""
+    go = eqx.filter_closure_convert(go, begin)
+    return _while(go, begin, going=going, times=times)
+
+
+@eqx.filter_custom_jvp
+def _while(go, begin, *, going, times):
+    more = lambda now: going(now[1]) & (now[0] < times)
+    return lax.while_loop(more, lambda now: (now[0] + 1, go(now[1])), (jnp.int32(0), begin))[1]
+
+
+@_while.def_jvp
+def _while_jvp(primals, tangents, *, going, times):
+    go, begin = primals
+    shape = lambda x: jnp.zeros((times, *jnp.shape(x)), jnp.result_type(x))
+
+    def keep(now):
+        i, carry, rows = now
+        rows = jax.tree.map(lambda all, one: all.at[i].set(one), rows, carry)
+        return i + 1, go(carry), rows
+
+    more = lambda now: going(now[1]) & (now[0] < times)
+    start = jnp.int32(0), begin, jax.tree.map(shape, begin)
+    count, end, rows = lax.while_loop(more, keep, start)
+    # only numbers that are differentiated take part
+    wanted = jax.tree.map(lambda t: t is not None, tangents[0], is_leaf=_is_none)
+    by, rest = eqx.partition(go, wanted)
+
+    def once(i):
+        """Pass i as a function of its differentiated arguments."""
+        row = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, i, 0, False), rows)
+        state, held = eqx.partition(row, eqx.is_inexact_array)
+        one = lambda by, state: _floats(eqx.combine(by, rest)(eqx.combine(state, held)))
+        return one, state
+
+    def forward(i, d_by, d_state):
+        one, state = once(i)
+        return jax.jvp(one, (by, state), (d_by, d_state))[1]
+
+    def push(given):
+        """Tangents of the end."""
+        d_by, d_begin = given
+        step = lambda now: (now[0] + 1, forward(now[0], d_by, now[1]))
+        return lax.while_loop(lambda now: now[0] < count, step, (jnp.int32(0), d_begin))[1]
+
+    def push_all(given):
+        """The same in a form that JAX can differentiate again."""
+        d_by, d_begin = given
+        step = lambda d, i: (lax.cond(i < count, lambda: forward(i, d_by, d), lambda: d), None)
+        return lax.scan(step, d_begin, jnp.arange(times))[0]
+
+    def pull(ct):
+        """Cotangents of what is differentiated and of the beginning."""
+
+        def backward(now):
+            i, ct, total = now
+            one, state = once(i)
+            more, ct = jax.vjp(one, by, state)[1](ct)
+            return i - 1, ct, jax.tree.map(jnp.add, total, more)
+
+        zero = jax.tree.map(jnp.zeros_like, by)
+        _, ct, total = lax.while_loop(lambda now: now[0] >= 0, backward, (count - 1, ct, zero))
+        return total, ct
+
+    full = lambda x, t: (
+        None if not eqx.is_inexact_array(x) else jnp.zeros_like(x) if t is None else t
+    )
+    d_begin = jax.tree.map(full, begin, tangents[1], is_leaf=_is_none)
+    d_end = _linear(push, pull, push_all, (tangents[0], d_begin), _floats(end))
+    return end, d_end
+
+
+def _linear(push, pull, differentiable, x, like):
+    """`push(x)`, linear in `x`, whose transpose is `pull`; the result has the form of `like`.
+    `differentiable`: the same function, of which JAX takes further derivatives.
+
+    It is the second part of the solution of `[1, 0; -push, 1] z = [x; 0]`, because JAX has rules
+    for linear systems in both modes and in batches."""
+    add = lambda a, b: jax.tree.map(jnp.add, a, b)
+    # for JAX all of the right-hand side is linear in `x`
+    x, zero = depending_on((x, jax.tree.map(jnp.zeros_like, like)), x)
+    matrix = lambda z: (z[0], jax.tree.map(jnp.subtract, z[1], differentiable(z[0])))
+    solve = lambda _, b: (b[0], add(b[1], push(b[0])))
+    transposed = lambda _, b: (add(b[0], pull(b[1])), b[1])
+    return lax.custom_linear_solve(matrix, (x, zero), solve, transposed)[1]
+
+
+_floats = lambda tree: eqx.filter(tree, eqx.is_inexact_array)
+_is_none = lambda x: x is None

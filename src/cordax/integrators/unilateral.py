@@ -1,5 +1,6 @@
 """Cables that can go slack: one-sided constraints let go, and catch with an impulse."""
 
+import dataclasses
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import require
 from .._base.fields import count_field, part_field
-from .._jax.gradient_guard import frozen
+from .._jax.gradient_guard import without_derivatives
 from .._jax.materialise import materialise
 from ..formulations import Dynamics
 from ..math.complementarity import active_set, masked_solve
@@ -18,7 +19,7 @@ from ..math.linalg import gram, matmul, matvec, solve
 from ..mechanics import State
 from ..mechanics.saddle import row_weights
 from .base import Integrator, Step, Traits
-from .bounded_loop import repeat
+from .bounded_loop import while_recorded
 from .events import Events
 from .rk4 import RK4
 
@@ -79,6 +80,8 @@ class Unilateral(Integrator):
     pieces: int = count_field(default=12)
     #: evaluations to locate an event
     iterations: int = count_field(default=6)
+    #: whether reverse mode must be possible
+    reverse: bool = eqx.field(static=True, default=False)
 
     def check(self, dynamics):
         super().check(dynamics)
@@ -124,17 +127,28 @@ class Unilateral(Integrator):
     def step(self, dynamics, t, dt, state, u, carry):
         # Each pass tries what is left of the step, or lands on the event that a try ran past. All
         # passes share one copy of the dynamics, which is most of what there is to compile.
-        one = lambda now: self._pass(dynamics, u, dt, now)
-        go = repeat(lambda now: now.left > 0, one, 2 * self.pieces - 1, again=True)
-        nothing = jnp.zeros(carry.active.shape, bool)
-        end = go(_Piece(t, dt, state, carry, nothing, _nowhere(state), jnp.asarray(0)))
+        go = eqx.filter_checkpoint(Unilateral._go) if self.reverse else Unilateral._go
+        end = go(self, dynamics, t, dt, state, u, carry)
         return Step(end.state, end.carry)
+
+    def _go(self, dynamics, t, dt, state, u, carry) -> _Piece:
+        nothing = jnp.zeros(carry.active.shape, bool)
+        now = _Piece(t, dt, state, carry, nothing, _nowhere(state), jnp.asarray(0))
+        going = lambda now: now.left > 0
+        one = lambda now: self._pass(dynamics, u, dt, now)
+        if self.reverse:
+            return while_recorded(going, one, now, 2 * self.pieces - 1)
+        return lax.while_loop(going, one, now)
+
+    def reversible(self, reverse=True):
+        return dataclasses.replace(self, reverse=reverse)
 
     def _pass(self, dynamics, u, dt, now: _Piece) -> _Piece:
         t, left, state, carry, due, landing, behind = now
         lands, last = landing.ahead, behind == self.pieces - 1
         # switch where something is due
-        before = _overdue(*frozen((dynamics, t, state, u, carry.active)))
+        look = lambda state, active: _overdue(dynamics, t, state, u, active)
+        before = without_derivatives(look, state, carry.active)
         crowded = carry.crowded & (behind == 0)
         wrong = due | _wrong(dynamics, before, carry.active)
         horizon = jnp.where(crowded, left, _TOGETHER * dt)
@@ -152,8 +166,8 @@ class Unilateral(Integrator):
         new = jax.tree.map(lambda x, dx: x + (exact - part) * dx, new, landing.motion)
         # what has turned wrong on the way?
         late = _wrong(dynamics, after, carry.active) & ~lands
-        held = frozen((dynamics, t, left, state, u, carry.active))
-        late, landing = self._locate(*held, late, lax.stop_gradient(after), last)
+        locate = lambda *given: self._locate(dynamics, t, left, state, u, carry.active, *given)
+        late, landing = without_derivatives(locate, late, after, last)
         back = jnp.any(late) & ~last
         carry = carry._replace(crowded=last & jnp.any(late))
         stay = lambda old, new: jax.tree.map(lambda a, b: jnp.where(back, a, b), old, new)

@@ -49,6 +49,8 @@ def run_phase(plan: Plan, state, memory, status, t0, n_saves, *, progress=False,
         reverse = seen.reverse and plan.adjoint != "forward"
         if reverse:
             static, arrays = split(plan)
+        else:  # a program for reverse mode would take longer to compile
+            static, arrays = split(plan.reversible(False).with_stride_as_data())
         static = Static(*static.key[:3], traced=True, reverse=reverse)
         capacity = _capacity(plan, seen)
     done = _in_chunks(plan, static, arrays, given, time, n_saves, capacity, progress, joined)

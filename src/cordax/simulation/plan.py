@@ -124,11 +124,11 @@ class Plan(eqx.Module):
         both = ready, controller
         return eqx.tree_at(lambda plan: (plan.dynamics.system, plan.controller), self, both)
 
-    def reversible(self) -> "Plan":
-        """Copy for values that are hidden by a transformation."""
+    def reversible(self, reverse: bool = True) -> "Plan":
+        """Copy for values that are hidden by a transformation, with `reverse` mode or without."""
         if self.adjoint == "forward":
             return self
-        return dataclasses.replace(self, integrator=self.integrator.reversible())
+        return dataclasses.replace(self, integrator=self.integrator.reversible(reverse))
 
     @property
     def stores_all(self) -> bool:
@@ -231,9 +231,9 @@ def _prepare(
     n_q, n_v = machine.n_q, machine.n_v
     _check_state(state, n_q, n_v)
     integrator = as_integrator(machine.default_integrator) if integrator is None else integrator
-    if accuracy is not None:
-        traced = traced or is_traced((machine, control))
-        integrator = Adaptive(integrator, accuracy, reverse=traced and adjoint != "forward")
+    integrator = integrator if accuracy is None else Adaptive(integrator, accuracy)
+    if adjoint != "forward" and (traced or is_traced((machine, control))):
+        integrator = integrator.reversible()
     formulation = formulation_for(machine, integrator) if formulation is None else formulation
     dynamics = Dynamics(machine, formulation)
     formulation.check(machine)
