@@ -86,3 +86,9 @@ def test_a_parameter_that_jax_has_renamed_is_warned_of(monkeypatch):
     monkeypatch.setattr(batch_kernel, "evaluate", renamed)
     with pytest.warns(UserWarning, match="KeyError: 'num_consts'"):
         assert batch_kernel.in_lanes(lambda x, i: 2.0 * x, np.ones(2), 0) is None
+
+
+def test_batches_in_single_precision_are_warned_of(monkeypatch):
+    monkeypatch.setattr(features, "_warned", set())
+    with pytest.warns(UserWarning, match="batch kernel is off .single precision; call cordax.enab"):
+        assert batch_kernel.in_lanes(lambda x, i: 2.0 * x, np.ones(2, np.float32), 0) is None

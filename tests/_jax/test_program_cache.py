@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax._jax import identity, library_code, program_cache, xla_flags
+from cordax._jax import features, identity, library_code, program_cache, xla_flags
 from cordax.mechanics.consistent_state import look
 from cordax.systems import Pendulum
 from cordax.systems import mechanism as mech
@@ -67,6 +67,56 @@ def test_other_structure_source_flags_or_versions_are_another_program(folder, ma
     monkeypatch.setattr(library_code, "versions", lambda: "jax=0")
     looked(Pendulum())
     assert len(made) == 5 and len(list(folder.iterdir())) == 5
+
+
+def test_other_precision_settings_or_devices_are_another_program(folder, made, monkeypatch):
+    """Of one function too, whose programs of this process are looked up first."""
+    compiled, state = program_cache.kept_filter_jit(look), Pendulum().default_state()
+    run = lambda: compiled(Pendulum(), state, jnp.array(0.0), False)
+    run()
+    with jax.numpy_rank_promotion("raise"):
+        run()
+    assert len(made) == 2
+    with jax.enable_x64(False):
+        assert looked(Pendulum()).phi.dtype == jnp.float32
+    run()
+    assert len(made) == 3 and len(list(folder.iterdir())) == 3
+    monkeypatch.setattr(jax, "default_backend", lambda: "another device")
+    looked(Pendulum())
+    monkeypatch.setattr(program_cache, "_processor", lambda: "another processor")
+    looked(Pendulum())
+    monkeypatch.setenv("CORDAX_MATERIALISE", "0")
+    looked(Pendulum())
+    assert len(made) == 6 and len(list(folder.iterdir())) == 6
+
+
+def test_a_class_that_is_edited_is_traced(folder, made, monkeypatch):
+    assert bool(looked(Pendulum()).valid)
+    monkeypatch.setattr(Pendulum, "valid", lambda self, t, q, v: jnp.asarray(False))
+    assert not bool(looked(Pendulum()).valid)
+    monkeypatch.undo()
+    monkeypatch.setattr(xla_flags, "_programs", folder)
+    assert bool(looked(Pendulum()).valid) and len(list(folder.iterdir())) == 1
+
+
+def test_programs_are_not_stored_for_several_devices(folder, made, monkeypatch):
+    monkeypatch.setattr(features, "_warned", set())
+    monkeypatch.setattr(jax, "device_count", lambda: 2)
+    with pytest.warns(UserWarning, match="stored programs is off .2 devices.: machines are traced"):
+        assert bool(looked(Pendulum()).valid)
+    assert bool(looked(Pendulum()).valid) and made == []  # without a second warning
+
+
+def test_a_release_of_jax_without_its_settings_is_warned_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(features, "_warned", set())
+    monkeypatch.setattr(program_cache, "trace_context", None)
+    monkeypatch.delenv("CORDAX_PROGRAMS")
+    folders = xla_flags._programs, jax.config.jax_compilation_cache_dir
+    with pytest.warns(UserWarning, match="stored programs is off .trace_context is missing"):
+        cordax.enable_cache(tmp_path)
+    assert xla_flags.programs_folder() is None
+    cordax.enable_cache(folders[1])
+    monkeypatch.setattr(xla_flags, "_programs", folders[0])
 
 
 def test_a_broken_file_is_ignored_with_a_warning_and_replaced(folder, made):

@@ -38,7 +38,11 @@ def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Call
     closed, shapes = jax.make_jaxpr(counting, return_shape=True)(*carry)
     leaves, tree = jax.tree.flatten(carry)
     size = count(closed.jaxpr)
-    if size is None or size > MOST or not all(map(_fits, leaves[:-1])):
+    if size is None or size > MOST:
+        return None
+    if not all(map(_fits, leaves[:-1])):
+        if any(x.dtype == jnp.float32 for x in leaves):
+            features.warn("batch kernel", "single precision; call cordax.enable_x64()")
         return None
     shaped = lambda xs: [(jnp.shape(x), x.dtype) for x in xs]
     if shaped(jax.tree.leaves(shapes)) != shaped(leaves):

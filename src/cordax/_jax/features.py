@@ -66,6 +66,10 @@ def reason_off(name: str) -> str | None:
 
         if not compiler_is_known():
             return "not tried with jaxlib {}.{}".format(*compiler_version())
+    if name == "stored programs":
+        from .program_cache import missing_interface
+
+        return missing_interface()
     return None
 
 

@@ -23,6 +23,11 @@ import equinox as eqx
 import jax
 import numpy as np
 
+try:  # no public call returns the settings that JAX makes part of the keys of its caches
+    from jax._src.config import trace_context
+except ImportError:
+    trace_context = None
+
 from .._base.atomic_files import replacing
 from . import features, identity, library_code
 from .tracing import is_traced
@@ -58,14 +63,14 @@ class Kept(identity.Compiled):
         if token is not None:  # code of the user, or a class that was patched
             return self.call_with(token, *given, **named)
         folder = programs_folder()
-        if folder is None:
+        if folder is None or trace_context is None:
             return self.compiled(*given, **named)
         leaves, structure = jax.tree.flatten((given, named))
         arrays = [x for x in leaves if isinstance(x, _ARRAYS)]
         if is_traced(arrays) or not _plain_session():
             return self.compiled(*given, **named)
         which = tuple(_shape(x) if isinstance(x, _ARRAYS) else (type(x), x) for x in leaves)
-        key = folder, jax.config.jax_enable_x64, structure, which  # pyright: ignore
+        key = folder, trace_context(), structure, which
         try:
             found = self._programs.get(key, _NOT_LOOKED)
         except TypeError:  # something that cannot be hashed
@@ -164,10 +169,19 @@ def _shape(array) -> tuple:
 
 
 def _plain_session() -> bool:
-    """Whether programs are what they always are, and there is no choice of where they run."""
+    """Whether JAX compiles without debugging options, for the only device."""
     config: Any = jax.config
-    asked = config.jax_disable_jit or config.jax_debug_nans or config.jax_debug_infs
-    return not asked and jax.device_count() == 1
+    if config.jax_disable_jit or config.jax_debug_nans or config.jax_debug_infs:
+        return False
+    if jax.device_count() > 1:
+        features.warn("stored programs", f"{jax.device_count()} devices")
+        return False
+    return True
+
+
+def missing_interface() -> str | None:
+    """Part of JAX that stored programs need and this release does not have; None if it has all."""
+    return "trace_context is missing in this release of JAX" if trace_context is None else None
 
 
 def _surroundings() -> tuple:

@@ -128,6 +128,7 @@ def enable_cache(folder: str | Path | None = None) -> Path:
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.005)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    features.warn_if_off("stored programs")
     _programs = path / "programs" if features.is_on("stored programs") else None
     return path
 
