@@ -35,7 +35,7 @@ from cordax import Experiment, Parameter, Recording, identify
 from cordax.control import Multisine
 from cordax.identification._identify import problem_of
 from cordax.identification.messages import sentences
-from cordax.io import find_machine, read_robot
+from cordax.io import find_machine, read_machine
 from cordax.parameters.parameter import collect
 from cordax.systems import End, Neck, RopeRobot, SplineRod, single_strut
 from cordax.systems import mechanism as mech
@@ -109,7 +109,7 @@ box = [0.2, 0.2, 0.2]
 position = [0.0, 0.0, 0.105]
 attachments = [[-0.1, -0.1, 0.0], [-0.1, 0.1, 0.0], [0.1, 0.1, 0.0], [0.1, -0.1, 0.0]]
 [exits]
-model = "point"
+kind = "point"
 points = [[-1.0, -1.0, 2.0], [-1.0, 1.0, 2.0], [1.0, 1.0, 2.0], [1.0, -1.0, 2.0]]
 [drives]
 kind = "servo"
@@ -141,7 +141,7 @@ def payload():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "robot.toml"
         path.write_text(_PICK)
-        one = read_robot(path).experiment
+        one = read_machine(path).experiment
     names = [
         Parameter("payload.body.mass"),
         Parameter("payload.body.centre", transform="linear"),

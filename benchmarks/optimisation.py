@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 import optimistix as optx  # noqa: E402
 
 from cordax.control import BSpline, InputPath, Quintic, Shaped  # noqa: E402
-from cordax.io import example_path, read_robot  # noqa: E402
+from cordax.io import example_path, read_machine  # noqa: E402
 from cordax.optimisation import scipy_slsqp as search_module  # noqa: E402
 from cordax.optimisation.problem import Problem, linearised  # noqa: E402
 from cordax.parameters.parameter import collect_box  # noqa: E402
@@ -39,7 +39,7 @@ WAY, TIME, AFTER, DT = jnp.array([0.5, 0.0, 0.0]), 1.2, 0.4, 0.01
 
 def given() -> SimpleNamespace:
     """The experiment, what to change and what to keep."""
-    hung = read_robot(example_path("suspended")).robot
+    hung = read_machine(example_path("suspended")).experiment.system
     hung = eqx.tree_at(lambda r: r.exits, hung, PointExit(hung.exits.points))
     begin = hung.position
     path = Shaped(Quintic(begin, WAY[None], [[0.0, TIME]]), [0.0, TIME], np.zeros((4, 3)))

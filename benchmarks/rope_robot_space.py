@@ -22,7 +22,7 @@ import measure  # noqa: E402
 import numpy as np  # noqa: E402
 
 from cordax.control import BoundedTension, MeanTension  # noqa: E402
-from cordax.io import example_path, read_robot  # noqa: E402
+from cordax.io import example_path, read_machine  # noqa: E402
 from cordax.systems import (  # noqa: E402
     CableRobot,
     NaturalBody,
@@ -69,7 +69,7 @@ def on_points(robot: CableRobot) -> CableRobot:
 
 
 def shipped(name: str) -> CableRobot:
-    return on_points(read_robot(example_path(name)).robot)
+    return on_points(read_machine(example_path(name)).experiment.system)
 
 
 def cogiro() -> CableRobot:

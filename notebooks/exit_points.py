@@ -27,7 +27,7 @@ from matplotlib.animation import FuncAnimation, PillowWriter
 
 import cordax
 from cordax.control import Constant
-from cordax.io import example_path, read_robot
+from cordax.io import example_path, read_machine
 from cordax.plot import plot_workspace
 from cordax.statics import workspace
 from cordax.systems import PointExit
@@ -41,7 +41,7 @@ cordax.enable_x64()
 # grid of positions through the middle of the frame.
 
 # %%
-robot = read_robot(example_path("eight_cables")).robot
+robot = read_machine(example_path("eight_cables")).experiment.system
 points = np.asarray(robot.exits.points.position(0.0))
 robot = eqx.tree_at(lambda r: r.exits, robot, PointExit(points))
 LIMITS = {"minimum": 10.0, "maximum": 400.0}

@@ -26,7 +26,7 @@ import numpy as np
 
 import cordax
 from cordax.control import Quintic, Shaped
-from cordax.io import example_path, read_robot
+from cordax.io import example_path, read_machine
 from cordax.systems import PointExit, ProgrammedLengths
 
 cordax.enable_x64()
@@ -40,7 +40,7 @@ cordax.enable_x64()
 
 # %%
 WAY, TIME, AFTER, DT = jnp.array([0.5, 0.0, 0.0]), 1.2, 0.4, 0.01
-hung = read_robot(example_path("suspended")).robot
+hung = read_machine(example_path("suspended")).experiment.system
 eyelets = PointExit(hung.exits.points)
 hung = eqx.tree_at(lambda r: r.exits, hung, eyelets)
 begin = hung.position

@@ -10,7 +10,7 @@ from PIL import Image
 import cordax
 from cordax.cli import main
 from cordax.integrators import Events
-from cordax.io import example_path, read_csv, read_robot
+from cordax.io import example_path, read_csv, read_machine
 
 SHORT = ["--duration", "0.1", "--save-every", "1"]
 FILES = ["--no-figure", "--film", "none", "--no-npz"]
@@ -68,7 +68,7 @@ def test_a_users_file(robot_file, tmp_path, capsys):
         "constraint violation",
     ):
         assert expected in text
-    run = cordax.Trajectory.load(out / "my_robot.npz", read_robot(robot_file).robot)
+    run = cordax.Trajectory.load(out / "my_robot.npz", read_machine(robot_file).experiment.system)
     with Image.open(out / "my_robot.gif") as film:
         assert film.n_frames == 6  # 0.6 s at triple speed and 25 frames a second, ends included
         still = np.asarray(film.convert("RGB"), dtype=int)

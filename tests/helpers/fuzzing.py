@@ -36,7 +36,7 @@ from cordax.control import (
     Sinusoid,
     TaskSpaceControl,
 )
-from cordax.io import example_path, read_csv, read_robot, write_csv
+from cordax.io import example_path, read_csv, read_machine, write_csv
 from cordax.systems import (
     Bars,
     CableRobot,
@@ -430,10 +430,10 @@ class Cases:
 
         def call():
             path.write_bytes(damage)
-            robot = read_robot(path)
-            assert all(np.all(np.isfinite(x)) for x in eqx.filter(robot.start, eqx.is_array).q)
+            start = read_machine(path).experiment.start
+            assert all(np.all(np.isfinite(x)) for x in eqx.filter(start, eqx.is_array).q)
 
-        return Case(f"read_robot({what})", call, names=path.name)
+        return Case(f"read_machine({what})", call, names=path.name)
 
     def table(self) -> Case:
         damage, what = self._damaged(self.csv)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from cordax.io import example_path, read_robot
+from cordax.io import example_path, read_machine
 from cordax.plot import plot_workspace
 from cordax.statics import workspace
 from cordax.systems import Oscillator
@@ -19,7 +19,7 @@ PUSHES = np.array([[50.0, 0, 0, 0, 0, 0], [0, -40.0, 0, 0, 0, 0], [0, 0, 0, 0, 0
 
 @pytest.fixture(scope="module")
 def robot():
-    return read_robot(example_path("eight_cables")).robot
+    return read_machine(example_path("eight_cables")).experiment.system
 
 
 @eqx.filter_jit
@@ -81,7 +81,7 @@ def test_any_wrench(robot, matrices):
     found = workspace.wrench_closure(robot, POSITIONS)
     expected = [feasible(W, np.zeros(6), (1.0, None)) for W in matrices[0]]
     assert found.tolist() == expected
-    four = read_robot(example_path("suspended")).robot
+    four = read_machine(example_path("suspended")).experiment.system
     assert not workspace.wrench_closure(four, POSITIONS[:2]).any()
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import simpson
 
+import cordax
 from cordax import simulate
-from cordax.io import read_robot
+from cordax.io import read_machine
 from cordax.mechanics.parts.cables import ElasticCables
 from cordax.mechanics.parts.drives import ProgrammedLengths, Winches
 from cordax.mechanics.parts.exits import CarriageExit, PointExit
@@ -91,7 +92,7 @@ position = [0.0, 0.0, 0.0]
 linear_damping = 20.0
 {start}
 [exits]
-model = "point"
+kind = "point"
 points = [[1.0, 1.8, 3.0], [1.0, -1.8, 3.0], [1.1, 1.7, 3.0],
           [-2.0, 0.2, 3.0], [-2.0, -0.2, 3.0], [1.1, -1.7, 3.0]]
 [cables]
@@ -117,7 +118,7 @@ def test_a_robot_from_a_file_on_elastic_cables_and_servos_stays_put(start, tmp_p
     """It started unstretched and dropped 12 mm."""
     path = tmp_path / "six.toml"
     path.write_text(SIX.format(start=f'start = "{start}"', moves=""))
-    run = read_robot(path).simulate()
+    run = cordax.simulate(read_machine(path).experiment)
     np.testing.assert_allclose(
         run["position"], run["position"][:1].repeat(len(run.t), 0), atol=1e-6
     )
@@ -128,7 +129,7 @@ def test_a_servo_path_begins_where_stretched_cables_are(tmp_path):
     path = tmp_path / "six.toml"
     moves = "[[drives.moves]]\nby = [0.0, 0.0, 0.1]\ntimes = [0.1, 1.0]"
     path.write_text(SIX.format(start="", moves=moves))
-    robot = read_robot(path).robot
+    robot = read_machine(path).experiment.system
     np.testing.assert_allclose(robot.drives.reference.position(jnp.zeros(())), 0.0, atol=1e-12)
 
 

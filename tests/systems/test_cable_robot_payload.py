@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cordax.control import RaisedCosine
-from cordax.io import example_path, read_robot
+from cordax.io import example_path, read_machine
 from cordax.math import rotations
 from cordax.mechanics.constraints import Stabilisation
 from cordax.mechanics.parts.drives import Winches
@@ -71,7 +71,7 @@ def test_a_turned_payload_from_a_file(tmp_path):
     )
     path = tmp_path / "turned.toml"
     path.write_text(text)
-    robot = read_robot(path).robot
+    robot = read_machine(path).experiment.system
     assert float(robot.payload_rotation[1, 0]) == pytest.approx(np.sin(0.7))
 
 

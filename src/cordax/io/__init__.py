@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from .csv import read_csv, write_csv
     from .logs import read_recording
     from .mjcf import ImportReport, read_mjcf
-    from .robot_file import RobotFile
     from .templates import starting_file
-    from .toml import read_robot
 
 __getattr__, __dir__ = later(
     __name__,
@@ -29,9 +27,7 @@ __getattr__, __dir__ = later(
         "csv": "read_csv write_csv",
         "logs": "read_recording",
         "mjcf": "ImportReport read_mjcf",
-        "robot_file": "RobotFile",
         "templates": "starting_file",
-        "toml": "read_robot",
     },
 )
 
@@ -42,7 +38,6 @@ __all__ = [
     "EXAMPLES",
     "ImportReport",
     "MachineFile",
-    "RobotFile",
     "example_path",
     "examples",
     "experiment_of",
@@ -53,7 +48,6 @@ __all__ = [
     "read_machine",
     "read_mjcf",
     "read_recording",
-    "read_robot",
     "starting_file",
     "write_csv",
 ]

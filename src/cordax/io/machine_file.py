@@ -12,8 +12,9 @@ import numpy as np
 from .._base.checks import require, require_known
 from ..control import RecordedInput
 from ..formulations import Formulation
-from ..integrators import Integrator
+from ..integrators import Integrator, Unilateral
 from ..mechanics import State, System
+from ..simulation.defaults import as_integrator
 from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
 from .builder import Builder
@@ -104,12 +105,9 @@ def read_machine(
     for change in changes:
         _change(top, change)
     make, kind = _machine(top, code)
-    if make is None:
-        from .toml import robot_of
-
-        file = robot_of(top)
-        return MachineFile(file.name, kind, file.experiment)
     name = top.text("name", top.path.stem)
+    if kind == "cable_robot":
+        return MachineFile(name, kind, _cable_robot(top, code, seen))
     run = top.table("run", needed=True)
     control, start = top.has("control"), top.has("start")
     machine = Builder(code=code, seen=seen).made(top, make)
@@ -129,22 +127,41 @@ def read_machine(
     return MachineFile(name, kind, experiment)
 
 
-def _machine(top: Table, code: bool) -> tuple[Callable | None, str]:
-    """What makes the machine, and its kind; nothing for cable robots, whose files are read in their
-    own way."""
+def _cable_robot(top: Table, code: bool, seen: list | None) -> Experiment:
+    """Experiment of a cable robot, whose lengths, torques and payload depend on its pose."""
+    from .cable_robot import read_cable_robot
+
+    parts = read_cable_robot(top)
+    settings = _run(top.table("run", needed=True), parts.robot, code)
+    if top.has("control"):
+        law = read_control(top, parts.robot, settings["dt"], code, seen)
+    else:
+        law = parts.control(settings["dt"])
+    top.finish()
+    if parts.slack == "unilateral":
+        method = settings.get("integrator") or parts.robot.default_integrator
+        settings["integrator"] = Unilateral(as_integrator(method))
+    with top.naming():
+        return Experiment(parts.robot, parts.start, law, switches=parts.switches, **settings)
+
+
+def _machine(top: Table, code: bool) -> tuple[Callable, str]:
+    """Constructor of the machine and its kind, which may be omitted for cable robots."""
     if not top.has("kind") and top.has("platform") and top.has("exits"):
-        return None, "cable_robot"
+        from ..systems import CableRobot
+
+        return CableRobot, "cable_robot"
     make = Builder(code=code).maker(top, (System,))
     kind = top.text("kind")
     if ":" not in kind:
         kind, _ = find_kind(kind, (System,)) or (kind, None)
-    return None if kind == "cable_robot" else make, kind
+    return make, kind
 
 
 def _run(table: Table, machine: System, code: bool) -> dict[str, Any]:
     """The settings of `simulate`."""
-    dt = table.numbers("dt", (), default=machine.default_dt)
-    duration = table.numbers("duration", ())
+    dt = table.numbers("dt", (), default=machine.default_dt, unit="s")
+    duration = table.numbers("duration", (), unit="s")
     for key, value in (("dt", dt), ("duration", duration)):
         require(value > 0, table.where(key), value, "a time > 0 s")
     stored = table.numbers("save_every", (), default=1.0)
@@ -156,7 +173,7 @@ def _run(table: Table, machine: System, code: bool) -> dict[str, Any]:
         for key, base in (("integrator", Integrator), ("formulation", Formulation))
         if table.has(key)
     }
-    more = {"t0": table.numbers("t0", ())} if table.has("t0") else {}
+    more = {"t0": table.numbers("t0", (), unit="s")} if table.has("t0") else {}
     table.finish()
     return {"dt": dt, "duration": duration, "save_every": int(stored), **parts, **more}
 

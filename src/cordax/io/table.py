@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,24 +17,13 @@ from .line_numbers import lines_of
 _REQUIRED: Any = object()
 
 
-#: of the settings of a run, in the files of all machines
-TIMES = {"run.dt": "s", "run.duration": "s", "run.t0": "s"}
-
-
 class Table:
-    """One table. Keys are asked for by what they should be; `finish` refuses all others. `units`:
-    what keys of `numbers` measure, by table and key, where texts such as "20 mm" may stand too."""
+    """One table. Keys are read by the type that they should have; `finish` rejects all others."""
 
     def __init__(
-        self,
-        path: Path,
-        name: str,
-        data: dict[str, Any],
-        lines: dict[str, int] | None = None,
-        units: Mapping[str, str] = TIMES,
+        self, path: Path, name: str, data: dict[str, Any], lines: dict[str, int] | None = None
     ):
         self.path, self.name, self._data, self._lines = path, name, data, lines or {}
-        self.units = units
         self._asked: list[str] = []
 
     def where(self, key: str) -> str:
@@ -58,14 +47,16 @@ class Table:
         self._ask(key)
         return key in self._data
 
-    def numbers(self, key: str, *shapes: tuple[int | None, ...], default: Any = _REQUIRED) -> Any:
-        """An array of one of the shapes (None: any size; (): a number, returned as float)."""
+    def numbers(
+        self, key: str, *shapes: tuple[int | None, ...], default: Any = _REQUIRED, unit: str = ""
+    ) -> Any:
+        """An array of one of the shapes (None: any size; (): a number, returned as float). With a
+        `unit`, texts such as "20 mm" are converted."""
         description = " or ".join(_describe(shape) for shape in shapes)
         value = self._get(key, default, description)
         if value is default and key not in self._data:
             return value
-        unit = self.units.get(re.sub(r"\[\d+\]", "", self._below(key)))
-        array = _array(value if unit is None else _measured(self.where(key), value, unit))
+        array = _array(_measured(self.where(key), value, unit) if unit else value)
         fits = array is not None and any(_fits(array.shape, shape) for shape in shapes)
         require(fits, self.where(key), value, description)
         assert array is not None
@@ -94,7 +85,7 @@ class Table:
         """The table below; an empty one where it is missing and not needed."""
         value = self._get(key, _REQUIRED if needed else {}, f"a table [{self._below(key)}]")
         require(isinstance(value, dict), self.where(key), value, f"a table [{self._below(key)}]")
-        return Table(self.path, self._below(key), value, self._lines, self.units)
+        return Table(self.path, self._below(key), value, self._lines)
 
     def tables(self, key: str) -> "list[Table]":
         """The tables of an array of tables, none where it is missing."""
@@ -109,7 +100,7 @@ class Table:
         for i in index:
             value = value[i]
         name = self._below(key) + "".join(f"[{i}]" for i in index)
-        return Table(self.path, name, value, self._lines, self.units)
+        return Table(self.path, name, value, self._lines)
 
     def put(self, place: str, value: Any) -> None:
         """Another value for the key at a place below, `tables[1].key`."""

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...formulations import Baumgarte, Projected, UdwadiaKalaba
-from ...io import RobotFile
+from ...integrators import Unilateral
 from ...math.rotations import matrix
 from ...mechanics import State
 from ...simulation._simulate import simulate
+from ...simulation.experiment import Experiment
 from ...simulation.trajectory import Trajectory
 from ...statics import modes
 from ...systems.cable_robot.payload import EQUAL, Payload
@@ -26,7 +27,9 @@ from .setup import (
     motorised,
     overturning,
     picking,
+    robot_of,
     suspended,
+    with_step,
 )
 
 MODELS = (1, 2, 3)
@@ -114,8 +117,8 @@ def measure(say: Callable[[str], None]) -> Study:
         plates = dict(zip(MODELS, pool.map(suspended, MODELS), strict=True))
         triangle, crate = (x.result() for x in pending)
         ways = _formulations(plates[2])
-        loose = triangle._replace(slack="unilateral", save_every=10)
-        papers = triangle._replace(dt=STEP, save_every=round(STORED / STEP), formulation=PENALTY)
+        loose = triangle.replace(integrator=Unilateral(), save_every=10)
+        papers = with_step(triangle, STEP, save_every=round(STORED / STEP), formulation=PENALTY)
         motors = motorised(triangle)
         # the longest first
         every = [crate, loose, *ways.values(), *plates.values(), motors, triangle, papers]
@@ -163,37 +166,36 @@ def measure(say: Callable[[str], None]) -> Study:
     )
 
 
-def _go(file: RobotFile) -> Trajectory:
-    return jax.block_until_ready(file.simulate())
+def _go(file: Experiment) -> Trajectory:
+    return jax.block_until_ready(simulate(file))
 
 
 # --- the push ------------------------------------------------------------------------------------
-def _formulations(plate: RobotFile) -> dict[str, RobotFile]:
+def _formulations(plate: Experiment) -> dict[str, Experiment]:
     """Besides the paper's, which the models are run with."""
     return {
-        "penalty": plate._replace(formulation=PENALTY),
-        "projected": plate._replace(formulation=Projected()),
+        "penalty": plate.replace(formulation=PENALTY),
+        "projected": plate.replace(formulation=Projected()),
         # a singular value decomposition in every evaluation: one second has to do
-        "Udwadia-Kalaba 1e3, 1e3": plate._replace(
-            formulation=UdwadiaKalaba(1e3, 1e3), duration=1.0
-        ),
-        "index 3, generalised alpha": plate._replace(
-            formulation=None, integrator="generalised_alpha", dt=1e-3, save_every=10
+        "Udwadia-Kalaba 1e3, 1e3": plate.replace(formulation=UdwadiaKalaba(1e3, 1e3), duration=1.0),
+        "index 3, generalised alpha": with_step(
+            plate, 1e-3, formulation=None, integrator="generalised_alpha", save_every=10
         ),
     }
 
 
-def _drifts(plate: RobotFile, baumgarte: Trajectory, ways: dict[str, RobotFile]):
-    bare = plate._replace(formulation=Baumgarte(0.0, 0.0))
+def _drifts(plate: Experiment, baumgarte: Trajectory, ways: dict[str, Experiment]):
+    bare = plate.replace(formulation=Baumgarte(0.0, 0.0))
+    assert plate.duration is not None
     # the same compiled function at half the step, which then covers half the time
-    half = bare._replace(dt=0.5 * STEP, duration=0.5 * plate.duration)
+    half = with_step(bare, 0.5 * STEP, duration=0.5 * plate.duration)
     reference = _go(half)
     rows = {"Baumgarte 1e3, 1e3": (plate, baumgarte), "bare index 1": (bare, _go(bare))}
     rows |= {name: (file, _go(file)) for name, file in ways.items()}
     return {name: _drift(file, run, reference) for name, (file, run) in rows.items()}
 
 
-def _drift(file: RobotFile, run: Trajectory, reference: Trajectory | None = None) -> Drift:
+def _drift(file: Experiment, run: Trajectory, reference: Trajectory | None = None) -> Drift:
     off = lambda name: np.nan
     if reference is not None:
         n = min(len(run.t), (len(reference.t) + 1) // 2)
@@ -203,7 +205,7 @@ def _drift(file: RobotFile, run: Trajectory, reference: Trajectory | None = None
         file.dt,
         file.duration,
         float(np.max(run.drift())),
-        float(np.max(np.abs(_rates(file.robot, run.t, run.q, run.v)))),
+        float(np.max(np.abs(_rates(robot_of(file), run.t, run.q, run.v)))),
         off("position"),
         off("tension"),
         float(np.ptp(energy)),
@@ -216,27 +218,27 @@ def _rates(robot, t, q, v):
     return jax.lax.map(lambda x: robot.constraint_terms(*x).rate, (t, q, v))
 
 
-def _frequencies(file: RobotFile) -> np.ndarray:
+def _frequencies(file: Experiment) -> np.ndarray:
     """Of undamped small motions about the start [Hz], each once, rigid ones left out."""
-    found = modes(file.robot, file.start).frequency
+    found = modes(robot_of(file), file.start).frequency
     return np.sort(found[found > 1e-3])[::2]
 
 
-def _unbalanced_moment(file: RobotFile) -> float:
+def _unbalanced_moment(file: Experiment) -> float:
     """Left over by the tensions that hold the platform best [N m]."""
-    robot = file.robot
+    robot = robot_of(file)
     left = robot.structure_matrix() @ robot.static_tensions() - robot.static_wrench()
     return float(jnp.linalg.norm(left[3:]))
 
 
-def _norm_factor(file: RobotFile) -> float:
+def _norm_factor(file: Experiment) -> float:
     """The norm of a cable's generalised force over its tension, for the paper's coordinates of the
     plate: r_j 0.1 m along y from r_i, v_i along x, v_j along z."""
-    body = file.robot.platform
+    body = robot_of(file).platform
     papers = type(body)(
         body.mass, body.inertia, r_j=(0.0, 0.1, 0.0), v_i=(1.0, 0.0, 0.0), v_j=(0.0, 0.0, 1.0)
     )
-    return float(jnp.linalg.norm(papers.weights(file.robot.attachments[0])))
+    return float(jnp.linalg.norm(papers.weights(robot_of(file).attachments[0])))
 
 
 def rms(a: Trajectory, b: Trajectory, name: str = "position") -> np.ndarray:
@@ -259,20 +261,21 @@ def _picked(run: Trajectory) -> Picked:
     )
 
 
-def _joint(file: RobotFile, run: Trajectory) -> tuple[Joint, Timing]:
+def _joint(file: Experiment, run: Trajectory) -> tuple[Joint, Timing]:
     """Both kinds of joints over the second after the pick by the penalty formulation, and how long
     the whole run would take that way."""
     at = int(np.searchsorted(np.asarray(run.t), PICK - 1e-9))
     state = State(run.q[at], run.v[at])
-    load = file.robot.payload
+    load = robot_of(file).payload
     assert load is not None
     paired = Payload(load.body, load.joint, pairs=EQUAL)
-    equal = eqx.tree_at(lambda r: r.payload, file.robot, paired)
-    robots = [file.robot.pick(state), equal.pick(state)]
+    equal = eqx.tree_at(lambda r: r.payload, robot_of(file), paired)
+    robots = [robot_of(file).pick(state), equal.pick(state)]
     options = {"dt": STEP, "duration": 1.0, "save_every": 100, "t0": PICK, "formulation": PENALTY}
     crossed, same = (jax.block_until_ready(simulate(r, state, **options)) for r in robots)
     again = lambda: jax.block_until_ready(simulate(robots[0], state, **options))
     second = in_turn({"second": again}, rounds=1)["second"][1]
+    assert file.duration is not None
     whole = Timing(tuple(x * file.duration for x in second.rounds))
     off = lambda name: float(np.max(np.abs(crossed[name] - same[name])[1:]))
     vanishing = [_vanishing(r, state) for r in robots]

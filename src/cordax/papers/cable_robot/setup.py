@@ -1,13 +1,18 @@
 """The robots of the study, from the shipped examples."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from ...control import Pulses
 from ...formulations import Baumgarte, Penalty
-from ...io import RobotFile, example_path, read_robot
+from ...integrators import Unilateral
+from ...io import experiment_of
 from ...mechanics import State
 from ...mechanics.parts.exits import PointExit, PulleyExit, SwivelPulleyExit
+from ...simulation.experiment import Experiment
 from ...systems import CableRobot, ProgrammedLengths, ServoWinches, Winches
 
 #: the paper's step [s], stabilisation [1/s] and penalty
@@ -22,63 +27,84 @@ PRINTED, AT_REST = (0.0, -0.25, 0.37), (0.0, 0.25, 0.37)
 PULLEY_INERTIA = 5e-3
 
 
-def suspended(model: int, position=AT_REST) -> RobotFile:
+def suspended(model: int, position=AT_REST) -> Experiment:
     """The plate of section 4.3 on exits of Model 1, 2 or 3, at the paper's step and
     stabilisation."""
-    file = read_robot(example_path("suspended"))
-    old = file.robot.exits
+    example = experiment_of("suspended")
+    robot = robot_of(example)
+    old = robot.exits
     assert isinstance(old, PulleyExit)
     exits = {
         1: lambda: PointExit(old.points),
         2: lambda: old,
         3: lambda: SwivelPulleyExit(old.points, old.radius, PULLEY_INERTIA),
     }[model]()
-    robot = eqx.tree_at(lambda r: (r.exits, r.position), file.robot, (exits, jnp.array(position)))
+    robot = eqx.tree_at(
+        lambda r: (r.exits, r.position), example.system, (exits, jnp.array(position))
+    )
     robot = with_drives(robot, ProgrammedLengths(robot.lengths()))
-    return file._replace(
-        robot=robot,
-        start=robot.default_state(),
-        dt=STEP,
+    return with_step(
+        example,
+        STEP,
+        system=robot,
+        state0=robot.default_state(),
         save_every=round(STORED / STEP),
         formulation=PAPERS,
     )
 
 
-def picking(centred: bool) -> RobotFile:
+def picking(centred: bool) -> Experiment:
     """Section 3.3.5, the payload in the middle as printed, or beside it as in the example."""
-    file = read_robot(example_path("pick_and_place"))
+    example = experiment_of("pick_and_place")
     if not centred:
-        return file
-    load = file.robot.payload
+        return example
+    robot = robot_of(example)
+    load = robot.payload
     assert load is not None
-    bare = eqx.tree_at(lambda r: r.payload, file.robot, None, is_leaf=lambda x: x is load)
+    bare = eqx.tree_at(lambda r: r.payload, robot, None, is_leaf=lambda x: x is load)
     robot = bare.with_payload(load.body, np.zeros(3), load.joint)
-    return file._replace(robot=robot, start=robot.default_state())
+    return example.replace(system=robot, state0=robot.default_state())
 
 
-def overturning(linear_damping: float = 1.0, angular_damping: float = 0.02) -> RobotFile:
+def overturning(linear_damping: float = 1.0, angular_damping: float = 0.02) -> Experiment:
     """Section 5.3 with constant lengths and cables that may push, every step stored."""
-    file = read_robot(example_path("overturning"))
+    example = experiment_of("overturning")
     robot = eqx.tree_at(
         lambda r: (r.linear_damping, r.angular_damping),
-        file.robot,
+        robot_of(example),
         (jnp.asarray(linear_damping), jnp.asarray(angular_damping)),
     )
-    return file._replace(robot=robot, slack="report", save_every=1)
+    assert isinstance(example.integrator, Unilateral)
+    return example.replace(system=robot, integrator=example.integrator.inner, save_every=1)
 
 
-def motorised(file: RobotFile, stiffness: float = 7.0, damping: float = 0.1) -> RobotFile:
+def motorised(base: Experiment, stiffness: float = 7.0, damping: float = 0.1) -> Experiment:
     """The same with all three lengths held by the paper's motors under PD control [N m/rad, N m s]
     instead of being exact."""
-    robot, n = file.robot, file.robot.n_cables
+    robot = robot_of(base)
+    n = robot.n_cables
     drum = {"zero_length": robot.lengths(), "radius": 0.03, "rotor_inertia": 8.5e-5}
     torque = -0.03 * with_drives(robot, Winches(**drum)).static_tensions()
     servo = ServoWinches(
         **drum, reference=np.zeros(n), K_p=stiffness, K_d=damping, feedforward=torque
     )
     robot = with_drives(robot, servo)
-    inputs = np.concatenate([np.zeros(n), file.inputs])
-    return file._replace(robot=robot, start=robot.default_state(), inputs=inputs)
+    inputs = np.concatenate([np.zeros(n), np.asarray(base.control)])
+    return base.replace(system=robot, state0=robot.default_state(), control=inputs)
+
+
+def robot_of(experiment: Experiment) -> CableRobot:
+    """Machine of an experiment with a cable robot."""
+    assert isinstance(experiment.system, CableRobot)
+    return experiment.system
+
+
+def with_step(experiment: Experiment, dt: float, **changes) -> Experiment:
+    """The experiment with another time step [s], in which pulses are sampled too."""
+    control = experiment.control
+    if isinstance(control, Pulses):
+        control = dataclasses.replace(control, period=dt)
+    return experiment.replace(dt=dt, control=control, **changes)
 
 
 def with_drives(robot: CableRobot, drives) -> CableRobot:

@@ -1,54 +1,116 @@
-"""The machine of a robot file: bodies, exits, cables and drives."""
+"""Cable robots from machine files: platform, exits, cables, drives, payload and pulses.
+
+docs/cable-robot.md lists the keys."""
+
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from .._base.checks import require, require_positive
-from ..control import MeanTension, Quintic, Reference
+from ..control import MeanTension, Pulses, Quintic, Reference
 from ..mechanics import State
 from ..mechanics.consistent_state import consistent
 from ..mechanics.parts.drives import Drive
 from ..mechanics.parts.exits import Exit
 from ..systems import (
     CableRobot,
-    CarriageExit,
     ElasticCables,
     NaturalBody,
-    PointExit,
     ProgrammedLengths,
-    PulleyExit,
     RigidCables,
     ServoWinches,
-    SwivelPulleyExit,
     Winches,
     box_inertia,
 )
+from .builder import Builder
 from .table import Table
 
-#: by model: what makes it, keys it needs, keys it may have
-_EXITS = {
-    "point": (PointExit, (), ()),
-    "pulley": (PulleyExit, ("radius",), ("axis",)),
-    "swivel": (SwivelPulleyExit, ("radius", "pulley_inertia"), ("damping", "axis")),
-    "carriage": (CarriageExit, ("mass",), ("stiffness", "damping")),
-}
+
+class RobotParts(NamedTuple):
+    """A robot, its initial state and constant inputs (n_u,); `pulses` (k, n_u) are added to them
+    during `pulse_times` (k, 2) [s]; `switches` of the payload; `slack`: "unilateral" if rigid
+    cables can go slack."""
+
+    robot: CableRobot
+    start: State
+    inputs: np.ndarray
+    pulse_times: np.ndarray
+    pulses: np.ndarray
+    switches: tuple[tuple[float, str], ...]
+    slack: str
+
+    def control(self, dt: float) -> Any:
+        """Constant inputs, with pulses that are sampled every `dt` [s]."""
+        if len(self.pulses) == 0:
+            return self.inputs
+        return Pulses(self.pulse_times, self.pulses, period=dt, base=self.inputs)
 
 
-def read_parts(top: Table) -> tuple[CableRobot, State, np.ndarray]:
-    """The robot, its start and its constant inputs (n_u,)."""
+def read_cable_robot(top: Table) -> RobotParts:
+    """Read all tables but `[run]` and `[control]`."""
+    slack = top.table("cables").word("slack", ("report", "unilateral"), "report")
+    robot, start, inputs = _robot(top)
+    switches = ()
+    if top.has("payload"):
+        robot, switches = _payload(top.table("payload"), robot)
+        start = _with_payload(robot, start)
+    times, pulses = _pulses(top.tables("pulses"), robot)
+    return RobotParts(robot, start, inputs, times, pulses, switches, slack)
+
+
+def _payload(table: Table, robot: CableRobot):
+    """The robot with its payload, and the switches of the payload."""
+    body = _body(table)
+    position = table.numbers("position", (3,), unit="m")
+    rotation = _rotation(table)
+    joint = table.numbers("joint", (3,), default=np.zeros(3), unit="m")
+    events = [what for what in ("pick", "place", "drop") if table.has(what)]
+    times = {what: table.numbers(what, (), unit="s") for what in events}
+    both = {"place", "drop"} <= set(times)
+    require(not both, table.where("drop"), "place and drop", "one of them")
+    switches = tuple(sorted((t, what) for what, t in times.items()))
+    in_order = bool(switches) and switches[0][0] > 0 and switches[0][1] == "pick"
+    listed = ", ".join(f"{what} = {t:g}" for t, what in switches) or "no times"
+    require(in_order, table.where("pick"), listed, "times > 0 s, pick first, then place or drop")
+    table.finish()
+    with table.naming():
+        return robot.with_payload(body, position, joint, rotation), switches
+
+
+def _with_payload(robot: CableRobot, start: State) -> State:
+    """Initial state of the robot and of the payload, which is at rest."""
+    default = robot.default_state()
+    insert = lambda x, y: jnp.concatenate([x[:12], y[12:24], x[12:]])
+    return State(insert(start.q, default.q), insert(start.v, default.v))
+
+
+def _pulses(tables: list[Table], robot: CableRobot) -> tuple[np.ndarray, np.ndarray]:
+    times, inputs = np.zeros((len(tables), 2)), np.zeros((len(tables), robot.n_u))
+    for i, table in enumerate(tables):
+        times[i] = _span(table)
+        inputs[i, -6:-3] = table.numbers("force", (3,), default=np.zeros(3), unit="N")
+        inputs[i, -3:] = table.numbers("torque", (3,), default=np.zeros(3), unit="N m")
+        table.finish()
+    return times, inputs
+
+
+def _robot(top: Table) -> tuple[CableRobot, State, np.ndarray]:
+    """The robot, its initial state and its constant inputs (n_u,)."""
     table = top.table("platform", needed=True)
-    attachments = table.numbers("attachments", (None, 3))
+    attachments = table.numbers("attachments", (None, 3), unit="m")
     n = len(attachments)
-    position = table.numbers("position", (3,))
-    rotation = read_rotation(table)
+    position = table.numbers("position", (3,), unit="m")
+    rotation = _rotation(table)
     damping = {
-        key: table.numbers(key, (), default=0.0) for key in ("linear_damping", "angular_damping")
+        key: table.numbers(key, (), default=0.0, unit=unit)
+        for key, unit in (("linear_damping", "N s/m"), ("angular_damping", "N m s"))
     }
-    velocity = table.numbers("velocity", (3,), default=None)
-    spin = table.numbers("angular_velocity", (3,), default=None)
+    velocity = table.numbers("velocity", (3,), default=None, unit="m/s")
+    spin = table.numbers("angular_velocity", (3,), default=None, unit="rad/s")
     how = table.word("start", ("pose", "nearest", "equilibrium"), "pose")
-    platform = read_body(table)
+    platform = _body(table)
     exits = _exits(top.table("exits", needed=True), n)
     with table.naming():
         bare = CableRobot(
@@ -59,12 +121,12 @@ def read_parts(top: Table) -> tuple[CableRobot, State, np.ndarray]:
             position=position,
             rotation=rotation,
             **damping,
-            gravity=top.numbers("gravity", (), default=9.81),
-            cables=_cables(top.table("cables"), n),
+            gravity=top.numbers("gravity", (), default=9.81, unit="m/s^2"),
+            cables=_cables(top.table("cables")),
         )
     table.finish()
     drives = top.table("drives", needed=True)
-    lengths = drives.numbers("lengths", (n,), default=None)
+    lengths = drives.numbers("lengths", (n,), default=None, unit="m")
     tension = None  # that of elastic cables at the start, where it is known before their drives are
     if lengths is None:
         lengths = np.asarray(bare.lengths())
@@ -86,9 +148,9 @@ def read_parts(top: Table) -> tuple[CableRobot, State, np.ndarray]:
     return robot, start, inputs
 
 
-def read_body(table: Table) -> NaturalBody:
+def _body(table: Table) -> NaturalBody:
     """Mass, a box or an inertia, and perhaps a natural basis."""
-    mass = table.numbers("mass", ())
+    mass = table.numbers("mass", (), unit="kg")
     require(
         table.has("box") != table.has("inertia"),
         table.where("box"),
@@ -96,13 +158,13 @@ def read_body(table: Table) -> NaturalBody:
         "either the edges of a uniform box [m] or an inertia about the centre of mass [kg m^2]",
     )
     if table.has("box"):
-        edges = table.numbers("box", (3,))
+        edges = table.numbers("box", (3,), unit="m")
         require(bool(np.all(edges > 0)), table.where("box"), edges, "edges > 0 m")
         with table.naming():
             inertia = box_inertia(mass, edges)
     else:
-        inertia = table.numbers("inertia", (3, 3))
-    centre = table.numbers("centre", (3,), default=np.zeros(3))
+        inertia = table.numbers("inertia", (3, 3), unit="kg m^2")
+    centre = table.numbers("centre", (3,), default=np.zeros(3), unit="m")
     basis = table.table("basis")
     vectors = {x: basis.numbers(x, (3,)) for x in ("r_i", "r_j", "v_i", "v_j") if basis.has(x)}
     basis.finish()
@@ -110,15 +172,15 @@ def read_body(table: Table) -> NaturalBody:
         return NaturalBody(mass, inertia, centre, **vectors)
 
 
-def read_rotation(table: Table) -> np.ndarray:
-    """Axes (3, 3) from a matrix `rotation` or from `euler` angles; those of the world without."""
+def _rotation(table: Table) -> np.ndarray:
+    """Body axes (3, 3) from a matrix `rotation` or `euler` angles [rad]; by default world axes."""
     if table.has("rotation"):
         rotation = table.numbers("rotation", (3, 3))
         right = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-9)
         right = right and np.linalg.det(rotation) > 0
         require(right, table.where("rotation"), rotation, "a rotation matrix")
         return rotation
-    roll, pitch, yaw = table.numbers("euler", (3,), default=np.zeros(3))
+    roll, pitch, yaw = table.numbers("euler", (3,), default=np.zeros(3), unit="rad")
     turn = lambda a, i, j: np.eye(3) + _plane(a, i, j)
     return turn(yaw, 0, 1) @ turn(pitch, 2, 0) @ turn(roll, 1, 2)
 
@@ -132,60 +194,45 @@ def _plane(angle: float, i: int, j: int) -> np.ndarray:
 
 
 def _exits(table: Table, n: int) -> Exit:
-    old = table.has("model")  # the name of the key before it was that of all tables
-    model = table.word("model" if old else "kind", _EXITS)
-    kind, needed, optional = _EXITS[model]
-    points = table.numbers("points", (None, 3))
+    build = Builder()
+    make = build.maker(table, (Exit,), "exits")
+    points = table.numbers("points", (None, 3), unit="m")
     require(
         len(points) == n,
         f"{table.path}, platform.attachments and exits.points",
         f"{n} and {len(points)} rows",
         "one of each for every cable",
     )
-    points = _moved(table, points)
-    shapes = lambda key: ((3,), (n, 3)) if key == "axis" else ((), (n,))
-    values = {key: table.numbers(key, *shapes(key)) for key in needed}
-    values |= {key: table.numbers(key, *shapes(key)) for key in optional if table.has(key)}
-    table.finish()
-    with table.naming():
-        return kind(points, **values)
+    return build.made(table, make, points=_moved(table, points))
 
 
 def _moved(table: Table, start: np.ndarray) -> np.ndarray | Reference:
     """`start`, or a motion from it by the quintics `moves` of the table."""
     moves, times = [], []
     for move in table.tables("moves"):
-        moves.append(move.numbers("by", start.shape))
-        times.append(read_span(move))
+        moves.append(move.numbers("by", start.shape, unit="m"))
+        times.append(_span(move))
         move.finish()
     return Quintic(start, np.array(moves), np.array(times)) if moves else start
 
 
-def read_span(table: Table) -> np.ndarray:
+def _span(table: Table) -> np.ndarray:
     """Begin and end [s], shape (2,)."""
-    times = table.numbers("times", (2,))
+    times = table.numbers("times", (2,), unit="s")
     require(times[1] > times[0] >= 0, table.where("times"), times, "begin and end [s], 0 <= begin")
     return times
 
 
-def _cables(table: Table, n: int) -> RigidCables | ElasticCables:
-    kind = table.word("kind", ("rigid", "elastic"), "rigid")
+def _cables(table: Table) -> RigidCables | ElasticCables:
     slack = table.word("slack", ("report", "unilateral"), "report")
-    values = {}
-    if kind == "elastic":
-        require(
-            slack == "report",
-            table.where("slack"),
-            slack,
-            "'report': elastic cables go slack by themselves",
-        )
-        values["stiffness"] = table.numbers("stiffness", (), (n,))
-        for key, shapes in (("damping", [(), (n,)]), ("width", [()])):
-            if table.has(key):
-                values[key] = table.numbers(key, *shapes)
-    table.finish()
-    with table.naming():
-        return ElasticCables(**values) if kind == "elastic" else RigidCables()
+    if not table.has("kind"):
+        table.finish()
+        return RigidCables()
+    build = Builder()
+    make = build.maker(table, (RigidCables, ElasticCables), "cables")
+    able = slack == "report" or make is RigidCables
+    require(able, table.where("slack"), slack, "'report': elastic cables go slack by themselves")
+    return build.made(table, make)
 
 
 def _at_rest(robot: CableRobot, lengths: np.ndarray) -> CableRobot:
@@ -213,7 +260,7 @@ def _drives(table: Table, robot: CableRobot, lengths, tension) -> tuple[CableRob
     are known."""
     n = robot.n_cables
     kind = table.word("kind", ("programmed", "winches", "servo"))
-    each = lambda key, **more: table.numbers(key, (), (n,), **more)
+    each = lambda key, unit="", **more: table.numbers(key, (), (n,), unit=unit, **more)
     wrench, nothing = np.zeros(6), np.zeros(n * len(robot.exits.inputs))
     if kind == "programmed":
         drives: Drive = ProgrammedLengths(_moved(table, lengths))
@@ -221,9 +268,9 @@ def _drives(table: Table, robot: CableRobot, lengths, tension) -> tuple[CableRob
         return _with_drives(robot, drives), np.concatenate([nothing, wrench])
     drum = {
         "zero_length": lengths,
-        "radius": each("radius"),
-        "rotor_inertia": each("rotor_inertia"),
-        "friction": each("friction", default=0.0),
+        "radius": each("radius", "m"),
+        "rotor_inertia": each("rotor_inertia", "kg m^2"),
+        "friction": each("friction", "N m s", default=0.0),
     }
     with table.naming():
         winches = _with_drives(robot, Winches(**drum))
@@ -249,8 +296,8 @@ def _torques(table: Table, key: str, robot: CableRobot, tension) -> np.ndarray:
     platform there."""
     n = robot.n_cables
     if table.has(key) and not table.is_word(key):
-        table.numbers("mean_tension", (), default=None)
-        return np.broadcast_to(table.numbers(key, (), (n,)), (n,)).astype(float)
+        table.has("mean_tension")
+        return np.broadcast_to(table.numbers(key, (), (n,), unit="N m"), (n,)).astype(float)
     table.word(key, ("hold",), "hold")
     held = _holding_tension(table, robot) if tension is None else tension
     return -np.asarray(robot.drives.radius * held)  # pyright: ignore
@@ -260,7 +307,7 @@ def _holding_tension(table: Table, robot: CableRobot):
     """Tensions (n,) [N] that hold the platform at the start. With more than six cables, those
     nearest to equal ones of `mean_tension` [N]."""
     n = robot.n_cables
-    mean = table.numbers("mean_tension", (), default=None)
+    mean = table.numbers("mean_tension", (), default=None, unit="N")
     require(
         (mean is None) == (n <= 6),
         table.where("mean_tension"),
