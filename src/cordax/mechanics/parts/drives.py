@@ -1,4 +1,4 @@
-"""What sets the lengths of cables: a programme, a motor, or a motor with its servo drive.
+"""Drives that set the lengths of cables: a programme, a motor, or a motor with its servo drive.
 
 All for n cables at once; `y`, shape (n, e), are the coordinates a drive owns."""
 
@@ -59,22 +59,13 @@ class ProgrammedLengths(Drive):
         return self.lengths.position(t)
 
 
-class Winches(Drive):
-    """A motor and drum for each cable, `l = l0 + r theta`: theta > 0 pays out.
-
-    `zero_length` l0 (n,) [m]; `radius` r [m], `rotor_inertia` [kg m^2] and viscous `friction` [N m
-    s] of the drum, each (n,) or one for all. Inputs are torques [N m]; holding a tension f takes
-    `-r f`."""
+class _Drums(Drive):
+    """Motors and drums of n cables, `l = l0 + r theta`: the part that all winches share."""
 
     zero_length: Float[Array, " n"] = float_field(unit="m")
     radius: Float[Array, " n"] = float_field(unit="m")
     rotor_inertia: Float[Array, " n"] = float_field(unit="kg m^2")
-    friction: Float[Array, " n"] = float_field(unit="N m s", default=0.0)
-    coordinates = ("theta",)
     inputs = ("torque",)
-
-    def __check_init__(self):
-        _check_winches(self)
 
     @property
     def n_cables(self):
@@ -82,6 +73,25 @@ class Winches(Drive):
 
     def length(self, t, y):
         return self.zero_length + self.radius * y[:, 0]
+
+    def _angles(self, length, rate):
+        """Drum angles [rad] and rates [rad/s], (n,) each."""
+        angle = (length - self.zero_length) / self.radius
+        return angle, jnp.broadcast_to(rate / self.radius, angle.shape)
+
+
+class Winches(_Drums):
+    """A motor and drum for each cable, `l = l0 + r theta`: theta > 0 pays out.
+
+    `zero_length` l0 (n,) [m]; `radius` r [m], `rotor_inertia` [kg m^2] and viscous `friction` [N m
+    s] of the drum, each (n,) or one for all. Inputs are torques [N m]; holding a tension f takes
+    `-r f`."""
+
+    friction: Float[Array, " n"] = float_field(unit="N m s", default=0.0)
+    coordinates = ("theta",)
+
+    def __check_init__(self):
+        _check_winches(self)
 
     def inertia(self):
         return jnp.broadcast_to(self.rotor_inertia, (self.n_cables,))[:, None]
@@ -90,14 +100,14 @@ class Winches(Drive):
         return u - self._column(self.friction) * y_rate
 
     def start(self, t, length, rate):
-        angle = (length - self.zero_length) / self.radius
-        return angle[:, None], jnp.broadcast_to(rate / self.radius, angle.shape)[:, None]
+        angle, angle_rate = self._angles(length, rate)
+        return angle[:, None], angle_rate[:, None]
 
     def _column(self, x):
         return jnp.broadcast_to(x, (self.n_cables,))[:, None]
 
 
-class ServoWinches(Drive):
+class ServoWinches(_Drums):
     """Winches under co-located PID control by their drives, in continuous time:
 
         tau = feedforward + u + K_p e + K_i integral(e) + K_d de/dt,    e = reference - theta
@@ -106,9 +116,6 @@ class ServoWinches(Drive):
     or one for all. The integral is a coordinate whose rate is e: it is integrated with the order of
     the motion. A sampled drive is a `cordax.control.PID` on `Winches`."""
 
-    zero_length: Float[Array, " n"] = float_field(unit="m")
-    radius: Float[Array, " n"] = float_field(unit="m")
-    rotor_inertia: Float[Array, " n"] = float_field(unit="kg m^2")
     reference: Reference = reference_field(unit="rad")  # pyright: ignore[reportGeneralTypeIssues]
     K_p: Float[Array, " n"] = float_field()
     K_i: Float[Array, " n"] = float_field(default=0.0)
@@ -116,7 +123,6 @@ class ServoWinches(Drive):
     feedforward: Float[Array, " n"] = float_field(unit="N m", default=0.0)
     friction: Float[Array, " n"] = float_field(unit="N m s", default=0.0)
     coordinates = ("theta", "integral")
-    inputs = ("torque",)
 
     def __check_init__(self):
         _check_winches(self)
@@ -125,13 +131,6 @@ class ServoWinches(Drive):
         for name in ("K_p", "K_i", "K_d"):
             require_positive(name, getattr(self, name), zero_allowed=True)
         require_position("reference", self.reference, (self.n_cables,))
-
-    @property
-    def n_cables(self):
-        return self.zero_length.shape[0]
-
-    def length(self, t, y):
-        return self.zero_length + self.radius * y[:, 0]
 
     def inertia(self):
         rotor = jnp.broadcast_to(self.rotor_inertia, (self.n_cables,))
@@ -149,8 +148,7 @@ class ServoWinches(Drive):
         return jnp.stack([motor, error_rate], axis=1)
 
     def start(self, t, length, rate):
-        angle = (length - self.zero_length) / self.radius
-        angle_rate = jnp.broadcast_to(rate / self.radius, angle.shape)
+        angle, angle_rate = self._angles(length, rate)
         error = self.reference.position(t) - angle
         none = jnp.zeros_like(angle)
         return jnp.stack([angle, none], axis=1), jnp.stack([angle_rate, error], axis=1)
