@@ -2,7 +2,7 @@
 
 import functools
 import json
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import jax
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import cordax
-from cordax import sweeps
 from cordax._jax.identity import digest_of
 from cordax.sweeps import Measure, Sweep, grid, latin_hypercube
 from cordax.sweeps import shard_files as files
@@ -21,6 +20,23 @@ from cordax.systems import Oscillator
 BASE = cordax.Experiment(Oscillator(), duration=0.5, dt=0.01, integrator="rk4")
 MEASURES = ("largest x", "final x")
 TABLE = grid({"stiffness": [10.0, 100.0, 1000.0], "mass": [1.0, 2.0]})
+
+
+class InTurn(Executor):
+    """Computes shards in this process, one after the other; `before(index)` is called first."""
+
+    def __init__(self, before):
+        self.before = before
+
+    def submit(self, function, *arguments):  # pyright: ignore[reportIncompatibleMethodOverride]
+        *_, index, _ = arguments
+        self.before(index)
+        future = Future()
+        try:
+            future.set_result(function(*arguments))
+        except RuntimeError as error:
+            future.set_exception(error)
+        return future
 
 
 @pytest.fixture(scope="module")
@@ -63,27 +79,19 @@ def test_a_member_that_fails_leaves_the_others_alone(whole):
     )
 
 
-def test_a_killed_sweep_goes_on(whole, tmp_path, monkeypatch):
-    done = []
-    real = sweeps.sweep.__globals__["run_shard"]
-
-    def killed(job, folder, index, part):
-        if len(done) == 1:
+def test_a_killed_sweep_goes_on(whole, tmp_path):
+    def killed(index):
+        if index == 1:
             raise KeyboardInterrupt
-        done.append(index)
-        return real(job, folder, index, part)
 
     options = {"envelope": ["x"], "folder": tmp_path, "shard": 4, "chunk": 2}
-    monkeypatch.setitem(sweeps.sweep.__globals__, "run_shard", killed)
     with pytest.raises(KeyboardInterrupt):
-        cordax.sweep(BASE, TABLE, MEASURES, **options)
+        cordax.sweep(BASE, TABLE, MEASURES, executor=InTurn(killed), **options)
     half = Sweep.load(tmp_path)
     assert half.finished.tolist() == [True] * 4 + [False] * 2
     assert np.isnan(half.measures["final x"][4:]).all()
     again = []
-    counted = lambda job, folder, index, part: again.append(index) or real(job, folder, index, part)
-    monkeypatch.setitem(sweeps.sweep.__globals__, "run_shard", counted)
-    found = cordax.sweep(BASE, TABLE, MEASURES, **options)
+    found = cordax.sweep(BASE, TABLE, MEASURES, executor=InTurn(again.append), **options)
     assert again == [1]  # the first one was not computed twice
     loaded = Sweep.load(tmp_path, BASE)
     assert loaded.units == found.units and loaded.units["largest x"] == "m"
@@ -144,20 +152,18 @@ def test_changes_of_globals_helpers_and_base_classes_are_noticed(tmp_path, monke
     assert cordax.sweep(machine, TABLE, MEASURES, **options).finished.all()
 
 
-def test_an_older_sweep_ends_when_its_folder_is_overwritten(tmp_path, monkeypatch):
+def test_an_older_sweep_ends_when_its_folder_is_overwritten(tmp_path):
     options = {"folder": tmp_path, "shard": 2, "chunk": 2}
-    real, newer = sweeps.sweep.__globals__["run_shard"], []
+    newer = []
 
-    def run(job, folder, index, part):
+    def overwrite(index):
         if index == 1 and not newer:  # between two shards of the older sweep
             newer.append(None)
             heavier = BASE.replace(system=Oscillator(damping=3.0))
             newer[0] = cordax.sweep(heavier, TABLE, MEASURES, **options, overwrite=True)
-        return real(job, folder, index, part)
 
-    monkeypatch.setitem(sweeps.sweep.__globals__, "run_shard", run)
     with pytest.raises(RuntimeError, match="has been overwritten by another sweep"):
-        cordax.sweep(BASE, TABLE, MEASURES, **options)
+        cordax.sweep(BASE, TABLE, MEASURES, executor=InTurn(overwrite), **options)
     loaded = Sweep.load(tmp_path)
     assert loaded.finished.all()
     for name in MEASURES:
