@@ -199,3 +199,47 @@ def test_rigid_cables_and_joint_limits_take_part():
     exact = cordax.simulate(held, dt=1e-4, duration=1.0, integrator="rk4")["arm"][-1]
     found = cordax.simulate(held, duration=1.0, **options)["arm"][-1]
     np.testing.assert_allclose(found, exact, atol=1e-6)
+
+
+def test_gradients_through_the_convex_problem():
+    """A hanging bob pulls a box over the ground by a rigid cable. Derivatives of the end by
+    stiffness and friction of the contact, the mass of the bob and the initial speed agree with
+    central differences to 1e-5."""
+    sizes = (EDGE, EDGE, HEIGHT)
+    path = [
+        parts.Eyelet("box", (EDGE / 2, 0, 0)),
+        parts.Eyelet(parts.WORLD, (0.5, 0.02, 0.1)),
+        parts.Eyelet("bob", (0, 0, 0)),
+    ]
+    length = float(np.linalg.norm([0.45, 0.02, 0.075])) + 0.2
+
+    def final(p):
+        box = parts.Body(
+            "box",
+            parts.Floating(),
+            solids=parts.box(sizes, mass=MASS),
+            start=(1, 0, 0, 0, 0, 0, HEIGHT / 2),
+        )
+        bob = parts.Body(
+            "bob", parts.Prismatic("z"), at=(0.5, 0.02, -0.1), solids=parts.sphere(0.02, mass=p[2])
+        )
+        law = parts.ContactLaw(
+            stiffness=1e4 * p[0], damping=1.0, friction=MU * p[1], slip_speed=1e-3
+        )
+        machine = parts.Mechanism(
+            [box, bob],
+            loops=[parts.RigidCable(path, length)],
+            elements=[parts.Contact({"box": parts.Box(sizes)}, parts.Plane(), law)],
+        )
+        state = machine.default_state()
+        state = State(state.q, state.v.at[4].set(0.1 * p[3]))
+        options = {"dt": 5e-3, "duration": 0.1, "integrator": ConvexContact(), "throw": False}
+        run = cordax.simulate(machine, state, **options)
+        return jnp.sum(run.q[-1] * jnp.arange(1.0, 9.0)) + jnp.sum(run.v[-1, 3:6])
+
+    p = jnp.array([1.0, 1.0, 0.8, 1.0])
+    gradient = np.asarray(jax.jit(jax.grad(final))(p))
+    value, h = jax.jit(final), 1e-5
+    central = [(value(p + h * e) - value(p - h * e)) / (2 * h) for e in np.eye(4)]
+    assert np.abs(gradient).min() > 1e-5
+    np.testing.assert_allclose(gradient, central, rtol=1e-5, atol=1e-8)

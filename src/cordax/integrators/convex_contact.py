@@ -12,7 +12,6 @@ from .._base.results import Result, code_unless
 from .._jax.materialise import materialise
 from ..formulations import Dynamics
 from ..math.linalg import matmul, matvec
-from ..math.newton import Correction, newton
 from ..mechanics import State
 from ..mechanics.contacts import Contacts
 from ..mechanics.linearisation import SaddleSolver
@@ -117,9 +116,26 @@ class _Problem(NamedTuple):
 
         return at
 
-    def with_limits_at(self, x) -> "_Problem":
-        """Friction limited by the normal forces at velocities x."""
-        return self._replace(press=_pressures(self.contacts, self.relative(x)[0], self.h))
+    def residual(self, z) -> Float[Array, " n+m"]:
+        """Optimality conditions, zero at the solution `z` (n + m,): velocities and multipliers."""
+        x, y = jnp.split(z, [self.v.shape[0]])
+        forces = self.gradient(x) + matvec(self.rows.T, y)
+        return jnp.concatenate([forces, matvec(self.rows, x) - self.values])
+
+
+@jax.custom_jvp
+def _implicit(z, problem: _Problem):
+    """The solution `z` (n + m,) of a problem, with the derivatives of the implicit function."""
+    return z
+
+
+@_implicit.defjvp
+def _implicit_jvp(primals, tangents):
+    z, problem = _implicit(*primals), primals[1]
+    pushed = jax.jvp(lambda problem: problem.residual(z), (problem,), (tangents[1],))[1]
+    n = problem.v.shape[0]
+    dx, dy = _saddle(problem.hessian(z[:n]), problem.rows)(pushed[:n], pushed[n:])
+    return z, -jnp.concatenate([dx, dy])
 
 
 def _pressures(c: Contacts, w, h) -> Float[Array, " k"]:
@@ -187,17 +203,27 @@ class ConvexContact(Integrator):
 
     def step(self, dynamics: Dynamics, t, dt, state: State, u, carry):
         problem = self._problem(dynamics.system, t, dt, state, u)
-        # what touches hardly changes its velocity: begin with that of the start, on the constraints
-        error = problem.values - matvec(problem.rows, state.v)
-        x, y = _saddle(problem.A, problem.rows)(jnp.zeros_like(state.v), error)
-        x, ok, iterations = state.v + x, jnp.array(True), jnp.int32(0)
-        for i in range(self.passes):
-            problem = problem.with_limits_at(x) if i else problem
-            x, y, solved, more = self._minimise(problem, x, y)
-            ok, iterations = ok & solved, iterations + more
+        # velocities of bodies in contact hardly change: begin at those of the start, corrected
+        # so that they satisfy the constraints
+        z = state.v
+        if problem.rows.shape[0]:
+            error = problem.values - matvec(problem.rows, state.v)
+            x, y = _saddle(problem.A, problem.rows)(jnp.zeros_like(state.v), error)
+            z = jnp.concatenate([state.v + x, y])
+
+        def solve(now, _):
+            z, press, ok, iterations = now
+            fixed = problem._replace(press=press)
+            z, solved, more = self._minimise(fixed, z)
+            press = _pressures(problem.contacts, problem.relative(z[: len(state.v)])[0], problem.h)
+            return (z, press, ok & solved, iterations + more), None
+
+        start = z, problem.press, jnp.array(True), jnp.int32(0)
+        (z, _, ok, iterations), _ = lax.scan(solve, start, length=self.passes)
         code = code_unless(ok, Result.NEWTON_NOT_CONVERGED)
         report = Report(counts={"newton_iterations": iterations})
-        return Step(_drift(dynamics, t, dt, State(state.q, x)), carry, code, report)
+        end = State(state.q, z[: len(state.v)])
+        return Step(_drift(dynamics, t, dt, end), carry, code, report)
 
     def _problem(self, system, t, h, state: State, u) -> _Problem:
         q, v = state.q, state.v
@@ -222,30 +248,14 @@ class ConvexContact(Integrator):
         problem = (A, v, drive, rows, ahead[~one_sided], contacts, press, coefficient, *limits, h)
         return _Problem(*problem)
 
-    def _minimise(self, problem: _Problem, x, y):
-        """Velocities and multipliers, whether they solve the problem, and the iterations taken."""
-        fixed = lax.stop_gradient(problem)
-        found = self._search(fixed, *lax.stop_gradient((x, y)))
-        n = x.shape[0]
-
-        def residual(z, problem):
-            x, y = z[:n], z[n:]
-            forces = problem.gradient(x) + matvec(problem.rows.T, y)
-            return jnp.concatenate([forces, matvec(problem.rows, x) - problem.values])
-
-        def linearise(z, problem):
-            return _saddle(problem.hessian(z[:n]), problem.rows)
-
-        apply = lambda solver, r: jnp.concatenate(solver(r[:n], r[n:]))
-        z, *_ = newton(
-            residual,
-            jnp.concatenate([found.x, found.y]),
-            problem,
-            tolerance=self.tolerance,
-            max_iterations=1,
-            correction=Correction(linearise, apply),
-        )
-        return z[:n], z[n:], found.done, found.iterations
+    def _minimise(self, problem: _Problem, z):
+        """Velocities and multipliers (n + m,), whether they solve the problem, and the number of
+        iterations."""
+        n = problem.v.shape[0]
+        fixed, z = lax.stop_gradient((problem, z))
+        end = self._search(fixed, z[:n], z[n:])
+        z = lax.stop_gradient(jnp.concatenate([end.x, end.y]))
+        return _implicit(z, problem), end.done, end.iterations
 
     def _search(self, problem: _Problem, x, y) -> _Search:
         none = jnp.zeros(problem.rows.shape[0], x.dtype)
@@ -256,7 +266,7 @@ class ConvexContact(Integrator):
 
         def improve(now: _Search) -> _Search:
             gradient, H = problem.gradient(now.x), problem.hessian(now.x)
-            dx, y = _saddle(H, problem.rows)(-gradient, none)
+            dx, y = _saddle(H, problem.rows, repeated=True)(-gradient, none)
             left = matvec(H, dx)  # minus the gradient that constraints leave
             inertia = matvec(problem.A, now.x - problem.v)
             scale = size(inertia) + size(problem.drive) + size(inertia - problem.drive - gradient)
@@ -283,20 +293,18 @@ def _applied_forces(system, M, rows, t, q, v, u):
     smooth, inertial, n = system.without_contacts(), system.without_forces(), v.shape[0]
     none = jnp.zeros(0, v.dtype)
 
-    def force(z):
-        moved, rate = system.retract(q, z[:n]), v + z[n:]
-        f = smooth.total_force(t, moved, rate, u)
-        if inertial is not None:
-            f = f - inertial.force(t, moved, rate, none)
-        return f, f
-
-    J, f = jax.jacfwd(force, has_aux=True)(jnp.zeros(2 * n, v.dtype))
-    J, f = materialise((J, f))
+    force = lambda q, v: smooth.active_force(t, q, v, u)
+    unit, still = jnp.eye(n, dtype=v.dtype), jnp.zeros((n, n), v.dtype)
+    moves = jax.vmap(lambda dv: system.rate(q, dv))(unit)
+    ways = jnp.concatenate([moves, jnp.zeros_like(moves)]), jnp.concatenate([still, unit])
+    along = jax.vmap(lambda dq, dv: jax.jvp(force, (q, v), (dq, dv)), out_axes=(None, 1))
+    f, J = materialise(along(*ways))
     K, D = (0.5 * (B + B.T) for B in (J[:, :n], J[:, n:]))
     if inertial is not None:
         a, _ = _saddle(M, rows)(f, jnp.zeros(rows.shape[0], v.dtype))
         bent = lambda z: 0.5 * jnp.sum(a * inertial.force(t, q, z, none))
-        K = K + jax.jacfwd(jax.grad(bent))(jnp.zeros_like(v))
+        # quadratic in z: the gradients at unit vectors are the rows of its Hessian
+        K = K + jax.vmap(jax.grad(bent))(unit)
     return f, K, D
 
 
@@ -311,8 +319,10 @@ def _drift(dynamics: Dynamics, t, dt, state: State) -> State:
     return RK4().step(free, t, dt, state, lambda *_: none, ()).state
 
 
-def _saddle(A, rows) -> SaddleSolver:
-    return SaddleSolver(A, rows, rows, pivoted=rows.shape[0] > 0)
+def _saddle(A, rows, repeated: bool = False) -> SaddleSolver:
+    """Solver of a matrix with constraints. Pivoted elimination compiles faster; without it
+    `repeated` solves run faster."""
+    return SaddleSolver(A, rows, rows, pivoted=rows.shape[0] > 0 or not repeated)
 
 
 def _line_search(slope):

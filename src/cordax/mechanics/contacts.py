@@ -32,8 +32,12 @@ def spread_law(law: ContactLaw, count: int) -> ContactLaw:
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (count,)), law)
 
 
-def joined(parts: list[Contacts]) -> Contacts:
-    """All contacts of a machine in one list."""
+def joined(parts: list[Contacts], n_states: int = 0) -> Contacts:
+    """All contacts of a machine in one list, with `n_states` columns of zeros behind those of the
+    velocities."""
+    if n_states:
+        wider = lambda J: None if J is None else jnp.pad(J, ((0, 0), (0, 0), (0, n_states)))
+        parts = [x._replace(jacobian=wider(x.jacobian), spin=wider(x.spin)) for x in parts]
     if len(parts) == 1:
         return parts[0]
     viscous = any(part.viscosity is not None for part in parts)

@@ -122,6 +122,11 @@ class System(eqx.Module):
         treats them as applied forces, which suits coordinates that are flat."""
         return None
 
+    def active_force(self, t, q, v, u) -> Float[Array, " n"]:
+        """Applied forces, `total_force` without the velocity terms, shape (n_v,)."""
+        inertial, f = self.without_forces(), self.total_force(t, q, v, u)
+        return f if inertial is None else f - inertial.force(t, q, v, jnp.zeros(0, v.dtype))
+
     # --- configurations
     def retract(self, q, dq) -> Float[Array, " n_q"]:
         """The configuration that a motion from `q` at constant velocity `dq` (n_v,) reaches after

@@ -18,6 +18,7 @@ _FOLLOWS = {
     "normalise": ("retract", "flat"),
     "difference": ("retract", "flat"),
     "total_force": ("force", "held", "held_force"),
+    "active_force": ("total_force", "without_forces"),
     "acceleration": ("mass_matrix", "total_force"),
     "n_constraints": ("constraint",),
     "one_sided": ("constraint",),

@@ -95,6 +95,12 @@ def bias(tree: Tree, at: Motions, inertia: WorldInertia, gravity, wrenches=None)
     return joint_forces(tree, at.poses, f)
 
 
+def weights(poses: Poses, masses: Masses, gravity) -> Float[Array, "N 6"]:
+    """Wrenches of gravity (3,) [m/s^2] on the bodies about the world's origin."""
+    force = masses.mass[:, None] * gravity
+    return jnp.concatenate([cross(centres(poses, masses), force), force], axis=1)
+
+
 def joint_forces(tree: Tree, poses: Poses, wrenches) -> Float[Array, " n_v"]:
     """Generalised forces of `wrenches` (N, 6) about the world's origin on the bodies."""
     total = tree.below_sum(wrenches)

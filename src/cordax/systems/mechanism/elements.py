@@ -115,6 +115,27 @@ class Element(eqx.Module):
         return {}
 
 
+class Inert(Element):
+    """The inertia and the states of an `element` without its forces."""
+
+    element: Element
+
+    @property
+    def state_names(self):
+        return self.element.state_names
+
+    @property
+    def has_inertia(self):
+        return self.element.has_inertia
+
+    def effort(self, at, u):
+        none = jnp.zeros(len(self.state_names), at.q.dtype)
+        return Effort(state_rates=none if self.state_names else None)
+
+    def inertia(self, at):
+        return self.element.inertia(at)
+
+
 def as_names(names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 

@@ -28,7 +28,7 @@ from .assembly import Mobility, assemble, mobility
 from .body import Body
 from .cables import CableSet, RigidCable, strain_terms, wound_cables
 from .contact import Contact
-from .elements import Element, Instant, JointLimits
+from .elements import Element, Inert, Instant, JointLimits
 from .joints import Fixed
 from .loops import Loop
 from .tension_cables import TensionCables
@@ -451,7 +451,7 @@ class Mechanism(System):
         if not (touching := self._touching()):
             return None
         at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
-        return joined([element.contacts(at) for element in touching])
+        return joined([element.contacts(at) for element in touching], len(self.state_names))
 
     def without_contacts(self):
         touching = self._touching()
@@ -459,8 +459,18 @@ class Mechanism(System):
         return eqx.tree_at(lambda m: m.elements, self, others) if touching else self
 
     def without_forces(self):
+        inert = tuple(Inert(e) for e in self.elements if e.has_inertia or e.state_names)
         bare = lambda m: (m.elements, m.gravity)
-        return eqx.tree_at(bare, self, ((), jnp.zeros_like(self.gravity)))
+        return eqx.tree_at(bare, self, (inert, jnp.zeros_like(self.gravity)))
+
+    @follows_winding
+    def active_force(self, t, q, v, u):
+        at = self.instant(t, q, v)
+        masses, (joint, wrenches, rates) = self._constants().masses, self._efforts(at, u)
+        weight = dynamics.weights(at.motions.poses, masses, self.gravity)
+        wrenches = weight if wrenches is None else wrenches + weight
+        f = joint + dynamics.joint_forces(self.tree, at.motions.poses, wrenches)
+        return jnp.concatenate([f, *rates]) if rates else f
 
     # --- quantities for controllers
     @follows_winding
