@@ -112,7 +112,9 @@ def test_everything_that_changes_is_reported():
     assert counts["limit"] == counts["frictionloss"] == counts["equality joint"] == 1
     assert counts["sensor"] == counts["actuator"] == counts["option density, viscosity"] == 1
     text = str(report)
-    assert "geom (3): can collide: contacts are ignored" in text
+    assert "contact (2): is compliant" in text  # the ground and each link; links are neighbours
+    left_out = str(read_mjcf(CHANGED, contact=False).import_report)
+    assert "geom (3): can collide: contacts are ignored" in left_out
     assert "transmission 'body' is not supported" in text
     assert "keyframes: bent" in text
 
@@ -217,3 +219,70 @@ def test_limits_and_couplings_hold_what_mujoco_holds():
     free = cordax.simulate(read_mjcf(CONSTRAINTS, constraints=False).replace(duration=2.0, dt=1e-3))
     np.testing.assert_allclose(run.q[-1], data.qpos, atol=1e-2)
     assert np.abs(np.asarray(free.q[-1]) - data.qpos).max() > 0.5
+
+
+TOUCHING = """
+<mujoco>
+  <option timestep="0.005" cone="elliptic"/>
+  <asset><mesh name="wedge" vertex="0 0 0  .2 0 0  0 .2 0  0 0 .2"/></asset>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 1" friction="0.6 0 0"/>
+    <body name="box" pos="0 0 0.06"><freejoint/>
+      <geom name="box" type="box" size=".1 .1 .05" mass="1"/>
+      <geom name="lid" type="sphere" size=".02" pos="0 0 .07" contype="2" conaffinity="4"/>
+    </body>
+    <body name="drum" pos="1 0 0.11"><freejoint/>
+      <geom name="drum" type="cylinder" size=".05 .1" mass="2" condim="1"/>
+    </body>
+    <body name="bar" pos="2 0 0.04"><freejoint/>
+      <geom name="bar" type="capsule" fromto="-.2 0 0 .2 0 0" size=".03" mass="1"/>
+    </body>
+    <body name="wedge" pos="3 0 0.01"><freejoint/>
+      <geom name="wedge" type="mesh" mesh="wedge" mass="1"/>
+    </body>
+    <body name="egg" pos="4 0 1"><freejoint/>
+      <geom name="egg" type="ellipsoid" size=".1 .1 .2" mass="1"/>
+    </body>
+  </worldbody>
+  <contact>
+    <exclude body1="box" body2="bar"/>
+    <pair geom1="lid" geom2="bar" condim="3" friction="0.1"/>
+  </contact>
+</mujoco>
+"""
+
+
+def test_which_geoms_of_a_model_touch():
+    """The filters of MuJoCo: bits, excludes and given pairs; ellipsoids are reported."""
+    experiment = read_mjcf(TOUCHING)
+    contact = experiment.system.elements[1]
+    bodies = {frozenset(pair) for pair in contact.pair_names}
+    assert frozenset(("world", "wedge")) in bodies and frozenset(("box", "drum")) in bodies
+    assert not any("egg" in pair for pair in bodies)
+    assert sum(set(pair) == {"box", "bar"} for pair in contact.pair_names) == 1  # the given one
+    law = {frozenset(x): i for i, x in enumerate(contact.pair_names)}
+    friction = np.asarray(contact.law.friction)
+    assert friction[law[frozenset(("box", "bar"))]] == 0.1
+    assert friction[law[frozenset(("world", "drum"))]] == 1.0  # the larger of both, condim 3
+    assert "geom ellipsoid (1): can collide: its contacts are ignored" in str(
+        experiment.import_report
+    )
+    assert len(read_mjcf(TOUCHING, contact=False).system.elements) == 1
+    assert len(read_mjcf(TOUCHING, constraints=False).system.elements) == 1
+
+
+def test_bodies_of_a_model_come_to_rest_where_those_of_mujoco_do():
+    """Rest poses within 0.2 mm and 0.1 mrad; the ground carries the weight."""
+    model = mujoco.MjModel.from_xml_string(TOUCHING)
+    data = mujoco.MjData(model)
+    for _ in range(200):
+        mujoco.mj_step(model, data)
+    run = cordax.simulate(read_mjcf(TOUCHING).replace(duration=1.0))
+    rest = np.arange(28)  # box, drum, bar and wedge
+    found, expected = np.asarray(run.q[-1])[rest], data.qpos[rest]
+    turned = np.concatenate([7 * i + np.arange(3, 7) for i in range(4)])
+    moved = np.setdiff1d(rest, turned)
+    np.testing.assert_allclose(found[moved], expected[moved], atol=2e-4)
+    np.testing.assert_allclose(found[turned], expected[turned], atol=1e-4)
+    weight = 9.81 * sum(model.body_mass[1:5])
+    np.testing.assert_allclose(run.outputs["contact_force"][-1].sum(axis=0)[2], weight, rtol=1e-3)

@@ -199,7 +199,7 @@ def _foreign(path: Path, changes: tuple[str, ...]) -> MachineFile:
 
     words = dict(_key_and_value(change) for change in changes)
     for key in words:
-        require_known("set", key, ("constraints", "side_rule", "keyframe"))
+        require_known("set", key, ("constraints", "contact", "side_rule", "keyframe"))
     try:
         return MachineFile(path.stem, "mechanism", read_mjcf(path, **words))
     except ImportError as error:

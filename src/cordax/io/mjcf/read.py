@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._base.checks import require
+from ...integrators import ConvexContact
 from ...mechanics.parts.wrapping import SIDE_RULES
 from ...simulation.experiment import Experiment
 from ...systems.mechanism.mechanism import Mechanism
@@ -12,6 +13,7 @@ from ...systems.mechanism.tendon_drive import GravityCompensation, TendonDrive
 from .actuators import actuators, reflected
 from .bodies import Skeleton, joint_laws, skeleton
 from .constraints import soft_constraints
+from .contacts import contacts, declares_contacts
 from .load import compiled, flag, names_of
 from .report import ImportReport, Keyframe, Report, add_ignored
 from .tendons import tendon_laws, tendons
@@ -21,6 +23,7 @@ def read_mjcf(
     source: str | Path,
     *,
     constraints: bool = True,
+    contact: bool | None = None,
     side_rule: str = "4.0",
     keyframe: str | None = None,
 ) -> Experiment:
@@ -28,6 +31,8 @@ def read_mjcf(
 
     - `source`: path of the file, or its text;
     - `constraints`: whether limits, couplings (equality) and friction loss act;
+    - `contact`: whether geoms collide; by default where the model declares contacts and
+      `constraints` act. The experiment then has the integrator `ConvexContact`;
     - `side_rule`: "4.0", or "3" for the meaning of side sites before MuJoCo 4.0;
     - `keyframe`: name of a keyframe to start from, with its inputs held.
 
@@ -74,16 +79,23 @@ def read_mjcf(
         compensated=tuple(bool(m.jnt_actgravcomp[j]) for j in m.dof_jntid),
     )
     gravity = np.zeros(3) if flag(m, "gravity") else m.opt.gravity
-    machine = Mechanism(body.bodies, elements=[drive], gravity=gravity)
+    declared = declares_contacts(m)
+    contact = constraints and declared if contact is None else contact and declared
+    touching = contacts(m, body, report) if contact else None
+    elements = [drive] if touching is None else [drive, touching]
+    machine = Mechanism(body.bodies, elements=elements, gravity=gravity)
     if rubs:
         count = np.count_nonzero(m.dof_frictionloss) + np.count_nonzero(m.tendon_frictionloss)
         report.add("frictionloss", int(count), "is smoothed about zero velocity")
-    add_ignored(m, report)
+    add_ignored(m, report, declared and not contact)
     found = ImportReport(name, report.entries(), _keyframes(m, machine))
     start = None if keyframe is None else found.state(keyframe)
     inputs = None if keyframe is None or not machine.n_u else np.array(found.keyframe(keyframe).u)
     dt = float(m.opt.timestep)
-    return Experiment(machine, start, inputs, duration=1.0, dt=dt, import_report=found)
+    method = None if touching is None else ConvexContact()
+    return Experiment(
+        machine, start, inputs, duration=1.0, dt=dt, integrator=method, import_report=found
+    )
 
 
 def _keyframes(m, machine: Mechanism) -> tuple[Keyframe, ...]:

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..._base.checks import require
 from ...mechanics import State
-from .load import flag
 
 
 class Entry(NamedTuple):
@@ -74,11 +73,10 @@ class Report:
         return tuple(Entry(element, n, effect) for (element, effect), n in self.counts.items())
 
 
-def add_ignored(m, report: Report) -> None:
-    """Elements that no other part of the reader treats."""
-    colliding = ((m.geom_contype != 0) | (m.geom_conaffinity != 0)).sum()
-    if flag(m, "contact") or m.ngeom < 2:
-        colliding = 0
+def add_ignored(m, report: Report, without_contact: bool) -> None:
+    """Elements that no other part of the reader treats; `without_contact`: declared contacts are
+    left out."""
+    colliding = ((m.geom_contype != 0) | (m.geom_conaffinity != 0)).sum() * without_contact
     wrapped = {int(i) for i, kind in zip(m.wrap_objid, m.wrap_type, strict=True) if kind in (4, 5)}
     fluid = int(m.opt.density > 0 or m.opt.viscosity > 0)
     plastic = sum(
@@ -87,7 +85,7 @@ def add_ignored(m, report: Report) -> None:
     )
     for element, count, effect in (
         ("geom", colliding, "can collide: contacts are ignored"),
-        ("contact pair", m.npair, "contacts are ignored"),
+        ("contact pair", m.npair * without_contact, "contacts are ignored"),
         ("geom", m.ngeom - len(wrapped), "is not drawn; its mass is included"),
         ("option density, viscosity", fluid, "fluid forces are ignored"),
         ("springyield", plastic, "springs do not yield"),

@@ -51,6 +51,9 @@ class Contact(Element):
     - `pairs`: which bodies touch each other, as pairs of names of bodies or of `groups`; a group
       paired with itself stands for all pairs within it;
     - `groups`: from a name to names of bodies;
+    - `shape_pairs`: pairs of places in the list of all shapes, in the order of `shapes` and
+      `obstacles`, instead of those that obstacles and `pairs` give; the fields of the `law` may
+      then have a value for each, shape (pairs,);
     - `name`: of the outputs. `contact_gap` (pairs,) [m]; `contact_point` (k, 3) [m],
       `contact_force` (k, 3) [N] on the first body of the pair and `contact_slip` (k,) [m/s] of all
       candidates for contact; `pair_names` says which pairs there are.
@@ -71,6 +74,7 @@ class Contact(Element):
         *,
         pairs: Sequence[tuple[str, str]] = (),
         groups: Mapping[str, Sequence[str]] | None = None,
+        shape_pairs: Sequence[tuple[int, int]] | None = None,
         name: str = "contact",
     ):
         require(isinstance(shapes, Mapping), "shapes", shapes, "names of bodies with their shapes")
@@ -80,9 +84,26 @@ class Contact(Element):
         self.shapes = tuple(shape for _, shape in placed)
         self.law = ContactLaw() if law is None else law
         self.name = name
-        self.pairs = _pairs(self.bodies, pairs, dict(groups or {}))
+        if shape_pairs is None:
+            self.pairs = _pairs(self.bodies, pairs, dict(groups or {}))
+        else:
+            self.pairs = tuple((int(i), int(j)) for i, j in shape_pairs)
+            inside = all(0 <= k < len(placed) for pair in self.pairs for k in pair)
+            require(inside, "shape_pairs", shape_pairs, f"places from 0 to {len(placed) - 1}")
         for i, j in self.pairs:
             _check_pair(self.shapes[i], self.shapes[j])
+        count = None if shape_pairs is None else len(self.pairs)
+        for x in jax.tree.leaves(self.law):
+            require(jnp.shape(x) in ((), (count,)), "law", jnp.shape(x), "numbers, or one per pair")
+
+    @staticmethod
+    def can_touch(first: Shape, second: Shape) -> bool:
+        """Whether contact of shapes of these kinds is supported."""
+        try:
+            _check_pair(first, second)
+        except ValueError:
+            return False
+        return True
 
     @property
     def output_names(self):
@@ -162,15 +183,25 @@ class Contact(Element):
         """Forces and moments (k, 3) on the first surfaces."""
         touch = state.touch
         velocity, spin = state.relative(_with_ground(at.motions.V))
-        force = self.law.surface_force(-touch.gap, touch.normal, velocity)
-        press = jnp.sum(force * touch.normal, axis=1)
-        moment = self.law.moment(press, touch.normal, spin)
+
+        def at_point(law: ContactLaw, gap, normal, velocity, spin):
+            force = law.surface_force(-gap, normal, velocity)
+            return force, law.moment(jnp.sum(force * normal), normal, spin)
+
+        laws = self._laws(state)
+        force, moment = jax.vmap(at_point)(laws, touch.gap, touch.normal, velocity, spin)
         return force, jnp.zeros_like(force) if moment is None else moment
+
+    def _laws(self, state: ContactState) -> ContactLaw:
+        """The law of each point, fields (k,)."""
+        pick = lambda x: take(x, state.pair) if jnp.ndim(x) else x
+        return spread_law(jax.tree.map(pick, self.law), len(state.pair))
 
     def energy(self, at):
         if not self.pairs:
             return jnp.zeros((), at.q.dtype)
-        return jnp.sum(self.law.elastic_energy(-self.state(at).touch.gap))
+        state = self.state(at)
+        return jnp.sum(self._laws(state).elastic_energy(-state.touch.gap))
 
     def gaps(self, state: ContactState) -> Float[Array, " pairs"]:
         """Smallest gap [m] of each pair."""
@@ -208,7 +239,7 @@ class Contact(Element):
         moves = jnp.asarray(moves, S.dtype)[:, :, None]
         linear = moves * (S[None, :, 3:] + cross(S[None, :, :3], touch.point[:, None, :]))
         spin = None if self.law.rolling is None else (moves * S[None, :, :3]).swapaxes(1, 2)
-        law = spread_law(self.law, len(state.pair))
+        law = self._laws(state)
         return Contacts(touch.gap, touch.normal, linear.swapaxes(1, 2), spin, law)
 
 
