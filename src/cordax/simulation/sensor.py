@@ -28,7 +28,7 @@ class Sensor(eqx.Module):
     - `quantity`: name of a quantity of the machine, by default that of the channel; or a function
       `(machine, t, q, v) -> array`, such as `cordax.systems.BodyPoint("arm", (0.2, 0, 0))` or
       `RodPoint(0.12)`, which may have parameters.
-    - `offset` in the unit of the channel, `gain` [1], `drift` in that unit per second.
+    - `offset` in the unit of the channel, `gain` [-], `drift` in that unit per second.
     - `delay` [s]: time by which the sensor is late. Values before the beginning of the simulation
       are extrapolated along a straight line.
     - `time_constant` [s] of a first-order low-pass; it starts in the steady state of a ramp.
@@ -59,10 +59,10 @@ class Sensor(eqx.Module):
 
     quantity: Any = eqx.field(converter=_wrapped, default=None)
     offset: Float[Array, "..."] = float_field(default=0.0)
-    gain: Float[Array, "..."] = float_field(default=1.0)
+    gain: Float[Array, "..."] = float_field(unit="-", default=1.0)
     drift: Float[Array, "..."] = float_field(default=0.0)
-    delay: Float[Array, ""] | None = float_field(default=None)
-    time_constant: Float[Array, ""] | None = float_field(default=None)
+    delay: Float[Array, ""] | None = float_field(unit="s", default=None)
+    time_constant: Float[Array, ""] | None = float_field(unit="s", default=None)
     cutoff: float | None = eqx.field(static=True, default=None)
     order: int = eqx.field(static=True, default=2)
 

@@ -13,7 +13,7 @@ class BodyPoint(eqx.Module):
     or the "platform" of a `CableRobot`."""
 
     body: str = name_field()
-    point: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 0.0))
+    point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
 
     def __call__(self, machine, t, q, v) -> Float[Array, " 3"]:
         given = type(machine).__name__

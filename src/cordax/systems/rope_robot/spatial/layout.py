@@ -32,7 +32,7 @@ class RopesInSpace(System):
     EI: Float[Array, "..."] = float_field(unit="N m^2", default=0.01)
     axial_time: Float[Array, "..."] = float_field(unit="s", default=2e-3)
     bending_time: Float[Array, "..."] = float_field(unit="s", default=0.05)
-    root_stiffness: Float[Array, "..."] = float_field(default=0.0)
+    root_stiffness: Float[Array, "..."] = float_field(unit="-", default=0.0)
     root_direction: Float[Array, "... 3"] = float_field(default=(0.0, 0.0, -1.0))
     platform: NaturalBody | None = part_field(default=None)
     attachments: Float[Array, "m 3"] | None = float_field(unit="m", default=None)
