@@ -1,6 +1,7 @@
 """Mechanisms assembled from parts: bodies, joints, loops and force elements."""
 
 from ...mechanics.parts.contact_law import ContactLaw
+from ...mechanics.parts.friction import FrictionLaw
 from ...mechanics.parts.shapes import (
     Box,
     Capsule,
@@ -63,6 +64,7 @@ from .located_joints import Ball, FreeJoint, Hinge, Slider
 from .loops import DistanceLoop, FrameLoop, Loop, RevoluteLoop, SphericalLoop
 from .manipulator import TensegrityManipulator, tensegrity_manipulator
 from .mechanism import Mechanism
+from .memory_friction import PathFriction, StickingFriction
 from .routes import Route
 from .solids import Solid, box, cube, cylinder, point_mass, rod, sphere, tube
 from .strut import SingleStrut, single_strut
@@ -93,6 +95,7 @@ __all__ = [
     "Frame",
     "FrameLoop",
     "FreeJoint",
+    "FrictionLaw",
     "GeodesicSurface",
     "Guide",
     "HeightField",
@@ -110,6 +113,7 @@ __all__ = [
     "Loop",
     "Mechanism",
     "Mobility",
+    "PathFriction",
     "Plane",
     "PointSpring",
     "Prismatic",
@@ -128,6 +132,7 @@ __all__ = [
     "SphereSurface",
     "Spherical",
     "SphericalLoop",
+    "StickingFriction",
     "StrainInvolute",
     "StrainLaw",
     "StretchInvolute",

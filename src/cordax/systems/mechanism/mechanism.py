@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._base.checks import require, require_known, require_shape
+from ..._base.checks import require, require_shape
 from ..._base.fields import names_field, part_field
 from ..._base.precision import float_field
 from ..._jax.materialise import materialise
@@ -363,10 +363,7 @@ class Mechanism(System):
 
     def body_point(self, t, q, body: str, point) -> Float[Array, " 3"]:
         """World position (3,) [m] of a point (3,) [m] of a body, in its axes."""
-        poses = kinematics.poses(self.tree, self._constants().placements, q[: self.tree.n_q])
-        require_known("body", body, self.tree.names)
-        i = self.tree.body(body)
-        return poses.p[i] + jnp.sum(poses.R[i] * point, axis=1)
+        return self.position(q, body, point)
 
     @follows_winding
     def constraint(self, t, q):
