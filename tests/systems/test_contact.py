@@ -243,3 +243,57 @@ def test_gradients_through_the_convex_problem():
     central = [(value(p + h * e) - value(p - h * e)) / (2 * h) for e in np.eye(4)]
     assert np.abs(gradient).min() > 1e-5
     np.testing.assert_allclose(gradient, central, rtol=1e-5, atol=1e-8)
+
+
+def cuboid(name, sizes, x=0.0, z=None):
+    height = sizes[2] / 2 if z is None else z
+    start = (1, 0, 0, 0, x, 0, height)
+    return parts.Body(name, parts.Floating(), solids=parts.box(sizes, mass=MASS), start=start)
+
+
+def test_a_box_tips_or_slides():
+    """On an incline with the slope 0.6 a tall box with friction 0.7 tips over its edge, because
+    its width over its height is 0.5. A flat one with friction 0.5 slides with the acceleration of
+    the textbook and does not turn."""
+    tall, flat = (0.1, 0.1, 0.2), (0.2, 0.2, 0.1)
+    bodies = [cuboid("tall", tall), cuboid("flat", flat, x=1.0)]
+    law = lambda mu: parts.ContactLaw(stiffness=1e5, damping=1.0, friction=mu, slip_speed=1e-4)
+    elements = [
+        parts.Contact({"tall": parts.Box(tall)}, parts.Plane(), law(0.7), name="rough"),
+        parts.Contact({"flat": parts.Box(flat)}, parts.Plane(), law(0.5), name="smooth"),
+    ]
+    angle = np.arctan(0.6)
+    gravity = (G * np.sin(angle), 0.0, -G * np.cos(angle))
+    machine = parts.Mechanism(bodies, elements=elements, gravity=gravity)
+    options = {"dt": 2e-3, "duration": 0.4, "integrator": ConvexContact()}
+    run = cordax.simulate(machine, **options)
+    turned = 2 * np.arctan2(run.q[:, 2], run.q[:, 0])
+    assert turned[-1] > 0.3
+    edge = [
+        np.asarray(machine.position(q, "tall", (0.05, 0, -0.1))) for q in (run.q[0], run.q[100])
+    ]
+    np.testing.assert_allclose(edge[1], edge[0], atol=5e-4)  # the lower edge stays
+    slides = G * (np.sin(angle) - 0.5 * np.cos(angle))
+    v = np.asarray(run.v[:, 9])  # the first steps settle on the ground
+    np.testing.assert_allclose((v[200] - v[100]) / 0.2, slides, rtol=5e-3)
+    assert np.abs(2 * run.q[-1, 9]) < 1e-3
+
+
+def test_three_stacked_boxes_stay():
+    """Three boxes on each other rest for two seconds. The interfaces carry three, two and one
+    weights."""
+    sizes = (EDGE, EDGE, HEIGHT)
+    names = ["low", "middle", "high"]
+    bodies = [cuboid(name, sizes, z=HEIGHT * (k + 0.5)) for k, name in enumerate(names)]
+    shapes = {name: parts.Box(sizes) for name in names}
+    pairs = [("middle", "low"), ("high", "middle")]
+    machine = parts.Mechanism(
+        bodies, elements=[parts.Contact(shapes, parts.Plane(), STIFF, pairs=pairs)]
+    )
+    run = cordax.simulate(machine, dt=1e-2, duration=2.0, integrator=ConvexContact())
+    q = np.asarray(run.q).reshape(-1, 3, 7)
+    assert np.abs(q[-1, :, 4:6]).max() < 1e-5
+    assert np.abs(q[-1] - q[100]).max() < 1e-5
+    assert np.abs(q[-1] - q[0]).max() < 5e-4  # elastic depth
+    force = np.asarray(run.outputs["contact_force"][-1])
+    np.testing.assert_allclose(force.sum(axis=0)[2], 6 * MASS * G, rtol=1e-3)
