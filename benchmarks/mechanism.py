@@ -89,7 +89,7 @@ def compile_times() -> dict:
     for n in (2, 10, 40):
         machine = parts.n_four_bar(n)
         state = machine.default_state()
-        evaluate = lambda m, s: m.equations(jnp.zeros(()), s.q, s.v, jnp.zeros(0))
+        evaluate = lambda m, s: m.structure().equations(jnp.zeros(()), s.q, s.v, jnp.zeros(0))
         out[f"bodies_{len(machine.bodies)}"] = measure.compiled(evaluate, machine, state)[1]
     return out
 

@@ -110,7 +110,7 @@ def _beside(pin, machine, state, steps: int = 1000) -> dict:
         machine = machine.prepare()
 
         def body(q, _):
-            a = machine.constrained_acceleration(jnp.zeros(()), q, state.v, u, none)[0]
+            a = machine.structure().constrained_acceleration(jnp.zeros(()), q, state.v, u, none)[0]
             return q + 1e-15 * a[0], a
 
         return jax.lax.scan(body, state.q, length=steps)[1][0]

@@ -9,6 +9,7 @@ stiffness (the matrix by spans and its solves against differentiation and dense 
 import time
 
 import cordax
+from cordax.mechanics import Structure
 
 cordax.enable_x64()
 
@@ -204,14 +205,14 @@ def stiffness() -> dict:
     def solved(rod, linearise):
         def go(q):
             v = jnp.zeros_like(q)
-            return linearise(rod, t, q, v, none).implicit_solver(h)(rod.force(t, q, v, none))
+            return structure.linearise(t, q, v, none).implicit_solver(h)(rod.force(t, q, v, none))
 
         return go
 
     for n in (9, 19, 35):
         rod = SplineRod(control_points=n)
         state = rod.default_state()
-        known, general = solved(rod, SplineRod.linearise), solved(rod, cordax.System.linearise)
+        known, general = solved(rod, rod.structure()), solved(rod, Structure(rod))
         spans, spans_cost = loop(known, state.q, 100)
         plain, plain_cost = loop(general, state.q, 100)
         out[str(n)] = {
@@ -234,16 +235,16 @@ def harness() -> dict:
         machine = Harness((left, right), (Joint(0, "right", 1, "left"),))
         q, v = machine.default_state().q, jnp.zeros(machine.n_v)
 
-        def solved(linearise, machine=machine, v=v):
+        def solved(structure, machine=machine, v=v):
             def go(x):
-                J = machine.constraint_terms(t, x, v).jacobian
-                solve = linearise(machine, t, x, v, none).constrained_solver(J, h, h * h)
+                J = machine.structure().constraint_terms(t, x, v).jacobian
+                solve = structure.linearise(t, x, v, none).constrained_solver(J, h, h * h)
                 return solve(machine.force(t, x, v, none), jnp.zeros(J.shape[0]))[0]
 
             return go
 
-        chains, cost = loop(solved(Harness.linearise), q, 100)
-        dense, dense_cost = loop(solved(cordax.System.linearise), q, 100)
+        chains, cost = loop(solved(machine.structure()), q, 100)
+        dense, dense_cost = loop(solved(Structure(machine)), q, 100)
         out[f"{machine.n_v} coordinates"] = {
             "chains_us": round(chains * 1e6, 1),
             "dense_us": round(dense * 1e6, 1),

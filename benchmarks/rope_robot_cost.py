@@ -48,14 +48,16 @@ def scaling() -> dict:
 
         @eqx.filter_jit
         def accelerate(machine, q, v):
-            step = lambda _, y: y + 1e-12 * machine.constrained_acceleration(t, y, v, u, none)[0]
+            step = lambda _, y: (
+                y + 1e-12 * machine.structure().constrained_acceleration(t, y, v, u, none)[0]
+            )
             return jax.lax.fori_loop(0, 1000, step, q)
 
         @eqx.filter_jit
         def solve(machine, q, v):
             def step(_, y):
-                J = machine.constraint_terms(t, y, v).jacobian
-                motion = machine.linearise(t, y, v, u, multipliers=jnp.ones(4))
+                J = machine.structure().constraint_terms(t, y, v).jacobian
+                motion = machine.structure().linearise(t, y, v, u, multipliers=jnp.ones(4))
                 return y + 1e-12 * motion.constrained_solver(J, 1e-3)(motion.f, jnp.zeros(4))[0]
 
             return jax.lax.fori_loop(0, 1000, step, q)

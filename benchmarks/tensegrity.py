@@ -133,7 +133,9 @@ def evaluate() -> dict:
             machine = machine.prepare()
 
             def body(q, _):
-                a = machine.constrained_acceleration(jnp.zeros(()), q, state.v, u, none)[0]
+                a = machine.structure().constrained_acceleration(
+                    jnp.zeros(()), q, state.v, u, none
+                )[0]
                 return q + 1e-15 * jnp.sum(a), None
 
             return jax.lax.scan(body, state.q, length=steps)[0]

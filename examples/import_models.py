@@ -39,7 +39,7 @@ def of_cordax(machine, qpos, qvel, act, u):
         "bias": bias,
         "passive": drive.passive_force(at),
         "actuator": drive.actuator_force(at, u)[1],
-        "qacc": machine.acceleration(t, q, v, u)[:n],
+        "qacc": machine.structure().acceleration(t, q, v, u)[:n],
     }
     if drive.tendons is not None:
         found["length"] = drive.tendons.at(at).length

@@ -65,7 +65,7 @@ for name in ("forest_ruth_4", "rk4", "implicit_midpoint"):
 
 # %%
 halved = errors["forest_ruth_4"] / off(fall("forest_ruth_4", STEP / 2))
-limit = cordax.ForestRuth4.traits.oscillator_limit / soft.fastest_frequency()
+limit = cordax.ForestRuth4.traits.oscillator_limit / soft.structure().fastest_frequency()
 print(f"forest_ruth_4: half the step, 1/{halved:.1f} of the error; limit {1e3 * limit:.2f} ms")
 
 # %% [markdown]

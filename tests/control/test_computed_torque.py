@@ -55,7 +55,7 @@ def test_rigid_neck_obeys_the_error_equation():
     def closed_loop(t, alpha, rate):
         torque, _ = control(t, State(alpha, rate), ())
         tension = neck.tension(t, alpha, rate, torque), control.tension(t, State(alpha, rate))
-        return neck.acceleration(t, alpha, rate, torque), motion(t), tension
+        return neck.structure().acceleration(t, alpha, rate, torque), motion(t), tension
 
     a, (wanted, wanted_rate, wanted_a), (felt, asked) = closed_loop(t, alpha, rate)
     e, e_rate, e_a = wanted - alpha, wanted_rate - rate, wanted_a - a
@@ -73,7 +73,7 @@ def test_start_is_at_rest():
     np.testing.assert_allclose(state.q[:joints], 0.3)
     np.testing.assert_allclose(state.v, 0.0, atol=1e-12)
     held = jnp.zeros(joints + 1)
-    acceleration = eqx.filter_jit(neck.acceleration)
+    acceleration = eqx.filter_jit(neck.structure().acceleration)
     a = acceleration(0.0, state.q, state.v, held)
     np.testing.assert_allclose(a[:joints], 0.0, atol=1e-8)
     # motors balance their tendons: torque = -B T

@@ -83,6 +83,8 @@ class DoublePendulum(LagrangianSystem):
 class DoublePendulumByEnergy(DoublePendulum):
     """The same machine, its kinetic energy written out instead of derived from positions."""
 
+    kinetic_form = "energy"
+
     def kinetic_energy(self, q, v):
         (m1, m2), (l1, l2) = self.masses, self.lengths
         own = 0.5 * (m1 + m2) * (l1 * v[0]) ** 2 + 0.5 * m2 * (l2 * v[1]) ** 2

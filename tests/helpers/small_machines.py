@@ -130,6 +130,8 @@ class Door(LagrangianSystem):
     def difference(self, start, end):
         return jnp.concatenate([rotations.difference(start[:4], end[:4]), end[4:] - start[4:]])
 
+    kinetic_form = "velocities"
+
     def inertial_velocities(self, q, v):
         return v
 
@@ -178,7 +180,7 @@ def exact_angle(machine, end: float) -> float:
         start = [0.7, -0.9]
     else:
         small = OneAngle(machine)
-        both = eqx.filter_jit(lambda q, v: small.acceleration(0.0, q, v, jnp.zeros(0)))
+        both = eqx.filter_jit(lambda q, v: small.structure().acceleration(0.0, q, v, jnp.zeros(0)))
         slope = lambda t, y: [y[1], float(both(jnp.asarray(y[:1]), jnp.asarray(y[1:]))[0])]
         start = [0.5, -0.8]
     return solve_ivp(slope, (0, end), start, method="DOP853", rtol=1e-12, atol=1e-13).y[0, -1]

@@ -114,6 +114,8 @@ class Stiff(cordax.LagrangianSystem):
     fast: jnp.ndarray = cordax.float_field(default=1e5)
     coordinate_names = ("slow", "fast")
 
+    kinetic_form = "energy"
+
     def kinetic_energy(self, q, v):
         return 0.5 * jnp.sum(v**2)
 

@@ -71,6 +71,9 @@ class Weighed(Delegate):
     def outputs(self, t, q, v, u, multipliers):
         return {"energy": sum(self.energies(t, q, v))}
 
+    def structure(self):
+        return self.inner.structure()
+
 
 def march(name, system, dt, n, control=None):
     """A run of `n` steps and the largest |E - E0| on the way. One program serves all numbers of

@@ -35,7 +35,7 @@ def quantities(machine, qpos, qvel, act, u):
         tendons = drive.tendons.at(at)
         out |= {"ten_length": tendons.length, "ten_velocity": tendons.rate}
         out["ten_J"] = drive.tendons.jacobian(at, tendons)
-    acceleration = machine.acceleration(t, q, v, u)
+    acceleration = machine.structure().acceleration(t, q, v, u)
     return out | {"qacc": acceleration[:n], "act_dot": acceleration[n:]}
 
 
@@ -193,7 +193,7 @@ def test_derivatives_at_the_initial_configuration_are_those_of_central_differenc
         moved = eqx.tree_at(parts, machine, changed)
         t, q, u = jnp.zeros(()), start.q + shift[0], jnp.full(machine.n_u, 0.3)
         lengths = moved.elements[0].tendons.at(moved.instant(t, q, start.v)).length
-        return weights[0] @ moved.acceleration(t, q, start.v, u) + weights[1] @ lengths
+        return weights[0] @ moved.structure().acceleration(t, q, start.v, u) + weights[1] @ lengths
 
     gradient = jax.jit(jax.grad(measure))(zero)
     for i, part in enumerate(zero):

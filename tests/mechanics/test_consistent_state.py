@@ -26,7 +26,7 @@ def test_the_nearest_state():
 def test_constraints_that_move():
     ball = Ball(amplitude=0.1)
     state = cordax.consistent(ball, OFF, t=0.3)
-    terms = ball.constraint_terms(jnp.asarray(0.3), state.q, state.v)
+    terms = ball.structure().constraint_terms(jnp.asarray(0.3), state.q, state.v)
     np.testing.assert_allclose(terms.phi, 0.0, atol=1e-12)
     np.testing.assert_allclose(terms.rate, 0.0, atol=1e-12)
 

@@ -47,6 +47,11 @@ def chosen():
     return selection(SimpleNamespace(constraint_pattern=constraints, mass_pattern=mass), CHOSEN)
 
 
+def _chosen(machine):
+    rows = machine.tree.speeds(machine.independent, "independent")
+    return selection(machine.structure(), rows)
+
+
 @pytest.fixture(scope="module")
 def solved(chosen):
     return jax.jit(jax.vmap(lambda M, J, f, b: Eliminated(M, J, chosen).solve(f, b)))
@@ -63,9 +68,9 @@ def test_blocks(chosen):
     assert chosen.partners.shape == (N, 2)
     strut, manipulator = single_strut(), tensegrity_manipulator()
     # each cable closes on its block, its pulley and its unwound angle
-    assert [g.rows.shape for g in selection(strut, strut._independent()).groups] == [(3, 3)]
+    assert [g.rows.shape for g in _chosen(strut).groups] == [(3, 3)]
     # six cables, and the end effector with its three links
-    groups = selection(manipulator, manipulator._independent()).groups
+    groups = _chosen(manipulator).groups
     assert [g.rows.shape for g in groups] == [(6, 3), (1, 9)]
 
 

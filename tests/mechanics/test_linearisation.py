@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cordax.math.linalg import matvec
-from cordax.mechanics.linearisation import bare, linearise_densely
+from cordax.mechanics import Structure
+from cordax.mechanics.linearisation import bare
 from cordax.systems import End, Harness, Joint, Neck, Plane, SplineRod
 from helpers.machines import Bead, DoublePendulum
 
@@ -57,8 +58,8 @@ def test_derivatives_of_the_whole_residual(name):
     def both(machine, q, v, u, a):
         options = {"acceleration": a, "multipliers": multipliers, "hold": False}
         t = jnp.zeros(())
-        own = machine.linearise(t, q, v, u, **options)
-        dense = linearise_densely(machine, t, q, v, u, **options)
+        own = machine.structure().linearise(t, q, v, u, **options)
+        dense = Structure(machine).linearise(t, q, v, u, **options)
         x = jnp.cos(jnp.arange(n) * 1.0)
         assert own.exact
         h = 1e-3
@@ -82,15 +83,15 @@ def test_constrained_solves_of_a_harness():
     state, n, m = machine.default_state(), machine.n_v, machine.n_constraints
     q = state.q + 0.01 * jnp.asarray(RNG.uniform(-1, 1, n))
     v = jnp.zeros(n)
-    b = machine.momentum(q, jnp.asarray(RNG.uniform(-1, 1, n)))
+    b = machine.structure().momentum(q, jnp.asarray(RNG.uniform(-1, 1, n)))
     c = jnp.asarray(RNG.uniform(-1, 1, m))
-    J = machine.constraint_terms(0.0, q, v).jacobian
+    J = machine.structure().constraint_terms(0.0, q, v).jacobian
     G = J + 0.1 * jnp.asarray(RNG.uniform(-1, 1, J.shape))
     h = jnp.asarray(1e-3)
 
     @jax.jit
     def solved(q, rows):
-        motion = machine.linearise(jnp.zeros(()), q, v, jnp.zeros(0))
+        motion = machine.structure().linearise(jnp.zeros(()), q, v, jnp.zeros(0))
         solver = motion.constrained_solver(J, h, h * h, rows)
         x, y = solver(b, c)
         M, K, D = motion.matrices()

@@ -43,7 +43,7 @@ from cordax.papers.rod.schemes import (
 from cordax.papers.rod.setup import FORCE, aluminium_rod, soft_rod
 from cordax.papers.rod.tables import as_data, as_text
 from cordax.papers.timing import Timing
-from cordax.systems import SplineRod
+from cordax.systems.rod.structure import SplineStructure
 
 INF = np.inf
 EVALUATIONS = {"symplectic_euler": 1, "stormer_verlet": 1, "forest_ruth_4": 3, "suzuki_4": 5}
@@ -367,7 +367,7 @@ def test_frequencies_of_the_masses():
     """The consistent mass is the machine's own; lighter and heavier ones are not a rod's."""
     gram, rows, literal, heavy = (spectrum(aluminium_rod(), reading) for reading in MASSES)
     exact = dataclasses.replace(aluminium_rod(), quadrature=("gauss", 4))
-    assert gram.axial == pytest.approx(SplineRod.fastest_frequency(exact), rel=1e-9)
+    assert gram.axial == pytest.approx(SplineStructure(exact).fastest_frequency(), rel=1e-9)
     assert gram.limit == pytest.approx(14.86e-6, rel=1e-3)
     theory = (np.pi / 2.0) ** 2 * np.sqrt(5.41925e-2 / 8.48230e-3)
     assert gram.first_bending == pytest.approx(theory, rel=1e-4)

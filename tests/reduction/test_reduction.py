@@ -48,7 +48,7 @@ def test_piecewise_linear_leaves_constraints_and_masses_alone(tpwl):
     robot, model = tpwl
     s = fields("paper2_s6")
     q, v, t = jnp.asarray(s.q_full[9]), jnp.asarray(s.v_full[9]), jnp.zeros(())
-    look = eqx.filter_jit(lambda m: (m.constraint(t, q), m.momentum(q, v)))
+    look = eqx.filter_jit(lambda m: (m.constraint(t, q), m.structure().momentum(q, v)))
     (mine, momentum), (whole, expected) = look(model), look(robot)
     np.testing.assert_array_equal(mine, whole)
     np.testing.assert_allclose(momentum, expected, rtol=1e-12)
@@ -126,7 +126,7 @@ def test_pod_keeps_what_snapshots_show():
     def look(robot, model, y):
         full = robot.force(t, model.lift(y).q, model.lift(y).v, u)
         own = model.force(t, y.q, y.v, u)
-        return model.mass_matrix(y.q) @ y.v, model.momentum(y.q, y.v), own, full
+        return model.mass_matrix(y.q) @ y.v, model.structure().momentum(y.q, y.v), own, full
 
     product, momentum, own, full = look(robot, model, y)
     np.testing.assert_allclose(product, momentum, rtol=1e-9, atol=1e-12)

@@ -120,7 +120,7 @@ def test_a_ball_on_a_string_from_far_away():
     rest = equilibrium(Ball(), guess=guess, full=True)
     np.testing.assert_allclose(rest.state.q, [0.0, -1.0], atol=1e-9)
     assert np.abs(rest.residual).max() < 1e-9
-    terms = Ball().constraint_terms(jnp.zeros(()), rest.state.q, rest.state.v)
+    terms = Ball().structure().constraint_terms(jnp.zeros(()), rest.state.q, rest.state.v)
     held = Ball().force(jnp.zeros(()), rest.state.q, rest.state.v, jnp.zeros(Ball().n_u))
     np.testing.assert_allclose(terms.jacobian.T @ rest.multipliers, held, atol=1e-9)
 

@@ -35,6 +35,9 @@ class Silent(Delegate):
     def presentation(self):
         return Presentation()
 
+    def structure(self):
+        return self.inner.structure()
+
 
 def march(formulation, integrator, steps: int):
     """State, tensions and largest drift at the end."""

@@ -54,7 +54,7 @@ def test_static_tensions_carry_the_payload_too(held):
     @jax.jit
     def look(q, v):
         zero, free = jnp.zeros(()), Stabilisation(0.0, 0.0, None)
-        a, multipliers = held.constrained_acceleration(zero, q, v, u, free)
+        a, multipliers = held.structure().constrained_acceleration(zero, q, v, u, free)
         return a, held.multiplier_forces(zero, q, multipliers)[:6], held.static_wrench(q)[2]
 
     a, lift, weight = look(state.q, state.v)

@@ -57,7 +57,7 @@ def join(robot, state):
     after, constraints after, and the jump of the generalised momentum."""
     held = robot.pick(state)
     both = Baumgarte().enter(held, jnp.zeros(()), state)
-    terms = held.constraint_terms(jnp.zeros(()), both.q, both.v)
+    terms = held.structure().constraint_terms(jnp.zeros(()), both.q, both.v)
     jump = held.mass_matrix(state.q) @ (both.v - state.v)
     before, after = (held.kinetic_energy(s.q, s.v) for s in (state, both))
     return both, held, before, after, terms, jump

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cordax import Baumgarte, Penalty, UdwadiaKalaba
-from cordax.mechanics import constraints
+from cordax.mechanics import Structure, constraints
 from cordax.mechanics.constraints import Stabilisation
 from helpers.cable_robot_reference import fields, inputs_at, machine_at, points, relative
 
@@ -22,11 +22,11 @@ def everything(robot, alpha, beta, t, q, v, u):
     bounds = Stabilisation(alpha, beta)
     return {
         "M": robot.mass_matrix(q),
-        "M^-1 M": robot.mass_solve(q, robot.mass_matrix(q)),
-        "structured terms": robot.constraint_terms(t, q, v),
+        "M^-1 M": robot.structure().mass_solve(q, robot.mass_matrix(q)),
+        "structured terms": robot.structure().constraint_terms(t, q, v),
         "differentiated terms": constraints.constraint_terms(robot, t, q, v),
         "structured": index1,
-        "dense": constraints.constrained_acceleration(robot, t, q, v, u, bounds),
+        "dense": Structure(robot).constrained_acceleration(t, q, v, u, bounds),
         "udwadia": UdwadiaKalaba(alpha, beta).acceleration(robot, t, q, v, u),
         "penalty": Penalty().acceleration(robot, t, q, v, u),
         "outputs": robot.outputs(t, q, v, u, index1[1]),

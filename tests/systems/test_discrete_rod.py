@@ -75,7 +75,7 @@ def test_linearisation_is_the_derivative_of_the_force(bent):
 
     @eqx.filter_jit
     def look(rod):
-        motion = rod.linearise(t, q, v, jnp.zeros(0))
+        motion = rod.structure().linearise(t, q, v, jnp.zeros(0))
         derivatives = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, jnp.zeros(0))
         solved = motion.implicit_solver(jnp.asarray(h))(b)
         return motion.matrices(), motion.f, solved, derivatives, rod.mass_matrix(q)
@@ -119,7 +119,7 @@ def test_sag_of_a_clamped_beam():
 
     @eqx.filter_jit
     def about(rod, state):
-        motion = rod.linearise(0.0 * rod.length, state.q, state.v, jnp.zeros(0))
+        motion = rod.structure().linearise(0.0 * rod.length, state.q, state.v, jnp.zeros(0))
         return motion.matrices()[1], motion.f
 
     errors = []
@@ -289,7 +289,7 @@ def test_linearised_friction(rubbed):
     @eqx.filter_jit
     def look(rod):
         derivatives = jax.jacfwd(rod.force, argnums=(1, 2))(t, q, v, u)
-        return derivatives, rod.linearise(t, q, v, u).matrices()
+        return derivatives, rod.structure().linearise(t, q, v, u).matrices()
 
     (K, D), motion = look(rod)
     np.testing.assert_allclose(motion[1], K, atol=1e-12 * float(jnp.abs(K).max()))
@@ -365,7 +365,7 @@ def test_rest_is_what_is_expected_where_nothing_speaks_against_it():
     bent = dataclasses.replace(rod, rest_curvature=mean)
     q, speed = bent.default_state().q, jnp.asarray(rng.normal(size=(4, 3)))
     v = jnp.concatenate([speed.reshape(-1), jnp.zeros(5)])
-    a = force(bent, jnp.zeros(()), q, v) / bent.momentum(q, jnp.ones_like(q))
+    a = force(bent, jnp.zeros(()), q, v) / bent.structure().momentum(q, jnp.ones_like(q))
     moving = still.at[1:-1].set(a[:12].reshape(-1, 3))
     found = rest(moving, speed=speed, acceleration_error=1e-6)
     np.testing.assert_allclose(found, mean, atol=1e-6)

@@ -53,11 +53,11 @@ def random_state(neck: Neck, seed):
 def equations(neck, q, v, u):
     """M, f, K, D; of the written-out machine also the acceleration, which has its own formulas."""
     t = jnp.zeros(())
-    motion = neck.linearise(t, q, v, u)
+    motion = neck.structure().linearise(t, q, v, u)
     M, K, D = motion.matrices()
     values = {"f": motion.f, "K": K, "D": D, "M": M}
     if neck.closed_form:
-        values["acceleration"] = neck.acceleration(t, q, v, u)
+        values["acceleration"] = neck.structure().acceleration(t, q, v, u)
     return values
 
 
@@ -121,7 +121,7 @@ def test_force_derives_from_the_energy():
     @jax.jit
     def rates(q, v, u):
         energy = lambda q, v: neck.kinetic_energy(q, v) + neck.potential_energy(0.0, q)
-        a = neck.acceleration(0.0, q, v, u)
+        a = neck.structure().acceleration(0.0, q, v, u)
         change = jax.jvp(energy, (q, v), (v, a))[1]
         dissipated = 2.0 * neck.dissipation(q, v)
         work = jnp.dot(u + neck.held(0.0, q, v), v[neck.n_joints :])

@@ -78,8 +78,10 @@ def test_acceleration(angle):
     pull = sum(side_slope(angle, s) / B * u for s, u in zip((-1, 1), torque, strict=True))
     inertial = 0.5 * derivative(mass, angle) * rate**2
     expected = (pull - friction - inertial - derivative(potential, angle)) / mass(angle)
-    computed = neck(f_v).acceleration(
-        0.0, jnp.asarray([angle]), jnp.asarray([rate]), jnp.asarray(torque)
+    computed = (
+        neck(f_v)
+        .structure()
+        .acceleration(0.0, jnp.asarray([angle]), jnp.asarray([rate]), jnp.asarray(torque))
     )
     assert float(computed[0]) == pytest.approx(expected, rel=1e-10)
 

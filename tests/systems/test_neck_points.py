@@ -31,7 +31,7 @@ def _written_out_only(elastic, rigid, alpha, rate, theta, theta_rate, torque):
         "ddl": H,
         "g": at_rest,
     }
-    a = rigid.acceleration(TIME, alpha, rate, torque)
+    a = rigid.structure().acceleration(TIME, alpha, rate, torque)
     derived = {
         "velocity_terms": moving - at_rest,
         "inertial": elastic.joint_torque(alpha, rate, rate) - moving,
@@ -46,9 +46,9 @@ def equations(elastic, rigid, alpha, rate, theta, theta_rate, torque):
     """Everything stored, by both routes to it where there are two: out of the linearisation, and
     by direct calls. One function, since what they share is then compiled once."""
     n, q, v = alpha.size, jnp.concatenate([alpha, theta]), jnp.concatenate([rate, theta_rate])
-    motion = elastic.linearise(TIME, q, v, torque)
+    motion = elastic.structure().linearise(TIME, q, v, torque)
     M, K, D = motion.matrices()
-    rigid_motion = rigid.linearise(TIME, alpha, rate, torque)
+    rigid_motion = rigid.structure().linearise(TIME, alpha, rate, torque)
     rigid_M, rigid_K, rigid_D = rigid_motion.matrices()
     linearised = {
         "M_s": M[:n, :n],
@@ -62,11 +62,11 @@ def equations(elastic, rigid, alpha, rate, theta, theta_rate, torque):
     for name, X in (("K", K), ("D", D)):
         linearised |= {f"{name}_aa": X[:n, :n], f"{name}_at": X[:n, n:]}
         linearised |= {f"{name}_ta": X[n:, :n], f"{name}_tt": X[n:, n:]}
-    a = elastic.acceleration(TIME, q, v, torque)
+    a = elastic.structure().acceleration(TIME, q, v, torque)
     direct = {
         "elastic_accel_alpha": a[:n],
         "elastic_accel_theta": a[n:],
-        "rigid_accel": rigid.acceleration(TIME, alpha, rate, torque),
+        "rigid_accel": rigid.structure().acceleration(TIME, alpha, rate, torque),
         "length": elastic.tendon_length(alpha),
         "elongation": elastic.elongation(q),
         "tension": elastic.tension(TIME, q, v, torque),

@@ -31,10 +31,10 @@ def test_accelerations_are_those_of_the_dense_reduction(case):
         out = []
         for machine in (model, dense):
             if machine.n_constraints:
-                a, pull = machine.constrained_acceleration(t, q, v, u, gains)
+                a, pull = machine.structure().constrained_acceleration(t, q, v, u, gains)
             else:
-                a, pull = machine.acceleration(t, q, v, u), jnp.zeros(0)
-            out.append((a, pull, machine.momentum(q, v), machine.force(t, q, v, u)))
+                a, pull = machine.structure().acceleration(t, q, v, u), jnp.zeros(0)
+            out.append((a, pull, machine.structure().momentum(q, v), machine.force(t, q, v, u)))
         return out
 
     for found, wanted in zip(*both(q, v), strict=True):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from cordax import Baumgarte, Dynamics, Rosenbrock2, State
-from cordax.mechanics import System
-from cordax.mechanics.linearisation import linearise_densely
+from cordax.mechanics import Structure
 from cordax.systems import ProgressiveRope
 from cordax.systems.rope_robot.linearisation import RopeSaddle
 from helpers.rope_robot_reference import fields, inputs_of, relative, robot_of
@@ -20,11 +19,15 @@ H, H2 = 3e-3, 5e-6
 def both(robot, t, q, v, u, a, pull, b, c, bend):
     """Matrices and solutions, structured and dense; rows that are not the Jacobian's too."""
     out = []
-    for linearise in (type(robot).linearise, linearise_densely):
-        motion = linearise(robot, t, q, v, u, acceleration=a, multipliers=pull)
+    for structure in (robot.structure(), Structure(robot)):
+        motion = structure.linearise(t, q, v, u, acceleration=a, multipliers=pull)
         found = [*motion.matrices(), motion.implicit_solver(H, H2)(b), motion.f]
         held = robot.n_constraints  # none at a free end
-        J = robot.constraint_terms(t, q, v).jacobian if held else jnp.zeros((0, robot.n_v))
+        J = (
+            robot.structure().constraint_terms(t, q, v).jacobian
+            if held
+            else jnp.zeros((0, robot.n_v))
+        )
         found += motion.constrained_solver(J, H, H2, J * bend)(b, c)
         out.append(found)
     return out
@@ -56,9 +59,9 @@ def test_saddle_point():
     @eqx.filter_jit
     def solved(robot):
         t = jnp.zeros(())
-        own = robot.saddle(t, q).solve(v, jnp.arange(4.0))
-        dense = System.saddle(robot, t, q).solve(v, jnp.arange(4.0))
-        return robot.mass_solve(q, robot.mass_matrix(q)), own, dense
+        own = robot.structure().saddle(t, q).solve(v, jnp.arange(4.0))
+        dense = Structure(robot).saddle(t, q).solve(v, jnp.arange(4.0))
+        return robot.structure().mass_solve(q, robot.mass_matrix(q)), own, dense
 
     product, own, dense = solved(robot)
     np.testing.assert_allclose(product, np.eye(robot.n_v), atol=1e-11)
@@ -78,8 +81,8 @@ def test_solve_differentiates_in_both_modes():
             lambda r: (r.EA, r.line_density), robot, (robot.EA * p[0], 0.03 * p[1])
         )
         at = q * p[2]
-        motion = scaled.linearise(t, at, v, u, multipliers=jnp.full(4, 3.0))
-        J = scaled.constraint_terms(t, at, v).jacobian
+        motion = scaled.structure().linearise(t, at, v, u, multipliers=jnp.full(4, 3.0))
+        J = scaled.structure().constraint_terms(t, at, v).jacobian
         x, y = motion.constrained_solver(J, H * p[0], H2)(b, J[:, -1])
         return jnp.concatenate([1e3 * x[:4], x[-3:], y])
 

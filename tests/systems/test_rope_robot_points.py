@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.mechanics import constraints
+from cordax.mechanics import Structure, constraints
 from cordax.mechanics.constraints import Stabilisation
 from cordax.systems import ProgressiveRope
 from helpers.rope_robot_reference import fields, inputs_of, relative, robot_of, textbook
@@ -23,7 +23,7 @@ def everything(robot, alpha, beta, t, q, v, u):
         "M": robot.mass_matrix(q),
         "f": robot.force(t, q, v, u),
         "at rest": robot.force(t, q, rest, u),
-        "terms": robot.constraint_terms(t, q, v),
+        "terms": robot.structure().constraint_terms(t, q, v),
         "differentiated": constraints.constraint_terms(robot, t, q, v),
         "energies": jnp.stack(
             [robot.kinetic_energy(q, v), robot.potential_energy(t, q), robot.dissipation(q, v)]
@@ -31,10 +31,10 @@ def everything(robot, alpha, beta, t, q, v, u):
         "by energy": -jax.grad(lambda q: robot.potential_energy(t, q))(q),
     }
     if robot.n_constraints:
-        out["fast"] = robot.constrained_acceleration(t, q, v, u, stabilisation)
-        out["dense"] = constraints.constrained_acceleration(robot, t, q, v, u, stabilisation)
+        out["fast"] = robot.structure().constrained_acceleration(t, q, v, u, stabilisation)
+        out["dense"] = Structure(robot).constrained_acceleration(t, q, v, u, stabilisation)
     else:
-        out["fast"] = robot.acceleration(t, q, v, u), jnp.zeros(0)
+        out["fast"] = robot.structure().acceleration(t, q, v, u), jnp.zeros(0)
         out["dense"] = jnp.linalg.solve(out["M"], out["f"]), jnp.zeros(0)
     return out
 

@@ -73,7 +73,9 @@ def catenaries(count):
     state = robot.rest()
     none = Stabilisation(jnp.zeros(()), jnp.zeros(()))
     pull = eqx.filter_jit(
-        lambda r, s: r.constrained_acceleration(jnp.zeros(()), s.q, s.v, jnp.zeros(0), none)
+        lambda r, s: r.structure().constrained_acceleration(
+            jnp.zeros(()), s.q, s.v, jnp.zeros(0), none
+        )
     )(robot, state)
     assert np.abs(pull[0]).max() < 1e-4, "accelerations at rest, stiffest rope included"
     return np.asarray(nodes(robot, state.q)), np.asarray(pull[1]).reshape(4, 2)
@@ -157,7 +159,9 @@ def test_heavy_cantilever():
 def spectrum(robot, state):
     """Angular frequencies by the structured linearisation."""
     t = jnp.zeros(())
-    matrices = eqx.filter_jit(lambda r, s: r.linearise(t, s.q, s.v, jnp.zeros(r.n_u)).matrices())
+    matrices = eqx.filter_jit(
+        lambda r, s: r.structure().linearise(t, s.q, s.v, jnp.zeros(r.n_u)).matrices()
+    )
     M, K, _ = (np.asarray(x) for x in matrices(robot, state))
     return M, K
 
@@ -190,7 +194,9 @@ def test_robot_at_rest(paper):
     np.testing.assert_allclose(state.q, s.q0, atol=1e-12)
     none = Stabilisation(jnp.zeros(()), jnp.zeros(()))
     at = eqx.filter_jit(
-        lambda r, s: r.constrained_acceleration(jnp.zeros(()), s.q, s.v, jnp.zeros(3), none)
+        lambda r, s: r.structure().constrained_acceleration(
+            jnp.zeros(()), s.q, s.v, jnp.zeros(3), none
+        )
     )
     a, pull = at(robot, state)
     assert np.abs(a).max() < 1e-6

@@ -124,7 +124,7 @@ def test_equations_are_those_of_material_points():
     q, v, _ = somewhere(machine)
     u = jnp.array([0.3, -0.7, 0.2])
     wanted = lagrange(machine, q, v, u)
-    found = machine.acceleration(0.0, q, v, u)
+    found = machine.structure().acceleration(0.0, q, v, u)
     np.testing.assert_allclose(found, wanted, atol=1e-10 * np.abs(wanted).max())
 
 
@@ -146,11 +146,13 @@ def test_solves_in_one_pass_are_solutions(kind):
     @jax.jit
     def left(b, c):
         """Of the equations that solves solve, by products alone."""
-        motion = machine.linearise(0.0, q, v, u, acceleration=a, multipliers=pull, hold=False)
-        J = machine.constraint_terms(0.0, q, v).jacobian
+        motion = machine.structure().linearise(
+            0.0, q, v, u, acceleration=a, multipliers=pull, hold=False
+        )
+        J = machine.structure().constraint_terms(0.0, q, v).jacobian
         x, y = motion.constrained_solver(J, h, h2)(b, c)
         free = motion.implicit_solver(h, h2)(b)
-        z, w = machine.saddle(0.0, q).solve(b, c)
+        z, w = machine.structure().saddle(0.0, q).solve(b, c)
         found = jax.jacfwd(lambda q: machine.constraint(0.0, q))(q)
         return (
             motion.product(h, h2, free) - b,
@@ -177,8 +179,8 @@ def test_a_winch_that_stands_still_is_a_rope_of_fixed_length():
 
     @jax.jit
     def both(q, v):
-        reeled = machine.constrained_acceleration(0.0, still(q), still(v), u, gains)
-        return reeled, fixed.constrained_acceleration(0.0, q, v, u, gains)
+        reeled = machine.structure().constrained_acceleration(0.0, still(q), still(v), u, gains)
+        return reeled, fixed.structure().constrained_acceleration(0.0, q, v, u, gains)
 
     (a, pull), (wanted, force) = both(q, v)
     scale = float(jnp.abs(wanted).max())
@@ -240,7 +242,7 @@ def test_momentum_of_a_rope_that_runs_out():
     straight = RopeRobot([[0.3, 0.5]], 1.2, **{**NUMBERS, "root_angle": 0.0})
     machine = WinchedRopes(straight, machine.drive, reserve=5.0)
     torque = -0.4
-    a = np.asarray(machine.acceleration(0.0, q, v, jnp.array([0.0, 0.0, torque])))
+    a = np.asarray(machine.structure().acceleration(0.0, q, v, jnp.array([0.0, 0.0, torque])))
     rho, half = float(ropes.line_density), 0.2
     ends = np.cumsum(a[:-1:2])
     acceleration = float(a[-1] * r)
@@ -263,7 +265,7 @@ def test_torques_that_hold_a_state_hold_it():
     u = jnp.concatenate([jnp.zeros(3), machine.holding(0.0, rest.q)])
     assert np.all(np.asarray(u[3:]) < -2.0)  # a tenth of half the platform's weight
     gains = Stabilisation(jnp.asarray(0.0), jnp.asarray(0.0))
-    a, _ = machine.constrained_acceleration(0.0, rest.q, 0.0 * rest.q, u, gains)
+    a, _ = machine.structure().constrained_acceleration(0.0, rest.q, 0.0 * rest.q, u, gains)
     np.testing.assert_allclose(a, 0.0, atol=1e-6)
 
 
@@ -275,8 +277,8 @@ def test_gradients_of_a_step_by_torques_and_drums():
         drive = drums([3.2, 3.1], rotor_inertia=0.02 * x[1])
         machine = WinchedRopes(two().ropes, drive, reserve=5.0)
         u = jnp.concatenate([jnp.zeros(3), x[0] * jnp.array([1.0, 0.5])])
-        motion, h = machine.linearise(0.0, q, 0.3 * v, u), jnp.asarray(5e-3)
-        J = machine.constraint_terms(0.0, q, v).jacobian
+        motion, h = machine.structure().linearise(0.0, q, 0.3 * v, u), jnp.asarray(5e-3)
+        J = machine.structure().constraint_terms(0.0, q, v).jacobian
         impulse = h * (motion.f + h * motion.stiffness(0.3 * v))
         return motion.constrained_solver(J, h)(impulse, jnp.zeros(4))[0]
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordax.mechanics import System
+from cordax.mechanics import Structure
 from cordax.mechanics.constraints import Stabilisation, velocity_on_constraints
 from cordax.systems import (
     NaturalBody,
@@ -93,14 +93,14 @@ def test_planar_rope():
     @jax.jit
     def compare(q, v):
         rate = lambda q, v: jax.jvp(nodes, (q,), (v,))[1]
-        a = planar.acceleration(ZERO, q, v, u)
+        a = planar.structure().acceleration(ZERO, q, v, u)
         x, dx, ddx = nodes(q), rate(q, v), jax.jvp(rate, (q, v), (v, a))[1]
         energies = lambda r, q, v: (
             r.kinetic_energy(q, v),
             r.potential_energy(ZERO, q),
             r.dissipation(q, v),
         )
-        found = space.acceleration(ZERO, x, dx, in_space(u)), *energies(space, x, dx)
+        found = space.structure().acceleration(ZERO, x, dx, in_space(u)), *energies(space, x, dx)
         return found, (ddx, *energies(planar, q, v))
 
     for found, wanted in zip(*compare(jnp.asarray(q), jnp.asarray(v)), strict=True):
@@ -128,7 +128,7 @@ def test_planar_robot():
     def compare(v):
         q = planar.hanging(pose).q
         v = velocity_on_constraints(planar, ZERO, q, v)[0]
-        a, _ = planar.constrained_acceleration(ZERO, q, v, u, NONE)
+        a, _ = planar.structure().constrained_acceleration(ZERO, q, v, u, NONE)
         nodes = lambda q: in_space(planar.nodes(q)[:, 1:-1]).reshape(-1)
         rate = lambda q, v: jax.jvp(nodes, (q,), (v,))[1]
         wanted = jax.jvp(rate, (q, v), (v, a))[1]
@@ -140,7 +140,7 @@ def test_planar_robot():
         x = jnp.concatenate([nodes(q), p])
         dx = jnp.concatenate([rate(q, v), w])
         push = jnp.concatenate([in_space(u[:2]), jnp.array([0.0, -1.0, 0.0]) * u[2]])
-        b, _ = space.constrained_acceleration(ZERO, x, dx, push, NONE)
+        b, _ = space.structure().constrained_acceleration(ZERO, x, dx, push, NONE)
         turn = jax.jvp(body.angular_velocity, (p, w), (w, b[-12:]))[1]
         centre = jnp.sum(body.weights(body.centre)[:, None] * b[-12:].reshape(4, 3), axis=0)
         found = jnp.concatenate([b[:-12], centre, -turn])
@@ -161,18 +161,18 @@ def test_against_dense():
 
     @eqx.filter_jit
     def found(robot):
-        motion = robot.linearise(ZERO, q, v, u, acceleration=a, multipliers=pull)
-        terms = robot.constraint_terms(ZERO, q, v)
+        motion = robot.structure().linearise(ZERO, q, v, u, acceleration=a, multipliers=pull)
+        terms = robot.structure().constraint_terms(ZERO, q, v)
         product = lambda x: motion.product(H, H2, x)
         matrices = [
             jax.vmap(f, out_axes=1)(jnp.eye(robot.n_v))
-            for f in (product, lambda x: robot.momentum(q, x))
+            for f in (product, lambda x: robot.structure().momentum(q, x))
         ]
         alone = motion.implicit_solver(H, H2)(b)
         under = motion.constrained_solver(terms.jacobian, H, H2, 1.1 * terms.jacobian)(b, c)
-        mass = robot.saddle(ZERO, q).solve(b, c)
+        mass = robot.structure().saddle(ZERO, q).solve(b, c)
         residual = motion.residual(q, v, a)
-        generic = System.constraint_terms(robot, ZERO, q, v)
+        generic = Structure(robot).constraint_terms(ZERO, q, v)
         return matrices, motion.f, alone, under, mass, residual, terms, generic
 
     (A, M), f, alone, under, mass, residual, terms, generic = found(robot)
@@ -197,7 +197,7 @@ def test_energies():
     def balance(q, v, u):
         slope = jax.grad(lambda q: robot.potential_energy(ZERO, q))(q)
         still = robot.force(ZERO, q, 0.0 * v, 0.0 * u)
-        a, _ = robot.constrained_acceleration(ZERO, q, v, u, NONE)
+        a, _ = robot.structure().constrained_acceleration(ZERO, q, v, u, NONE)
         energy = lambda q, v: robot.kinetic_energy(q, v) + robot.potential_energy(ZERO, q)
         gain = jax.jvp(energy, (q, v), (v, a))[1]
         push = robot.force(ZERO, q, v, u) - robot.force(ZERO, q, v, 0.0 * u)
@@ -216,7 +216,7 @@ def test_turned_machine():
 
     @eqx.filter_jit
     def acceleration(robot, q, v, u):
-        return robot.constrained_acceleration(ZERO, q, v, u, NONE)[0]
+        return robot.structure().constrained_acceleration(ZERO, q, v, u, NONE)[0]
 
     wanted = turn(acceleration(four_ropes()[1], q, v, u))
     assert relative(acceleration(turned, turn(q), turn(v), turn(u)), wanted) < 1e-10

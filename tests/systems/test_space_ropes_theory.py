@@ -69,7 +69,7 @@ def test_hanging_chain():
     @eqx.filter_jit
     def matrices(robot):
         rest = jnp.zeros_like(q)
-        motion = robot.linearise(jnp.zeros(()), q, rest, jnp.zeros(3))
+        motion = robot.structure().linearise(jnp.zeros(()), q, rest, jnp.zeros(3))
         M, K = (
             jax.vmap(f, out_axes=1)(jnp.eye(robot.n_v)) for f in (motion.inertia, motion.stiffness)
         )

@@ -76,7 +76,7 @@ def test_gradients_of_a_step():
 
     def after(p):
         rope = scaled(robot, p)
-        motion = rope.linearise(t, q, speed, u)
+        motion = rope.structure().linearise(t, q, speed, u)
         v = motion.implicit_solver(dt)(dt * (motion.f + dt * motion.stiffness(speed)))
         return q[-3:] + dt * (speed + v)[-3:]
 
@@ -171,7 +171,7 @@ def test_ropes_without_a_platform_take_implicit_steps(end):
     @jax.jit
     def solved(b):
         v, u = 0.1 * jnp.ones(n), jnp.zeros(rope.n_u)
-        motion = rope.linearise(jnp.zeros(()), q, v, u)
+        motion = rope.structure().linearise(jnp.zeros(()), q, v, u)
         x, pull = motion.constrained_solver(jnp.zeros((0, n)), h)(b, jnp.zeros(0))
         return motion.product(h, h * h, x), pull
 

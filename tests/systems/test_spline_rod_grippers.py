@@ -26,7 +26,7 @@ def along(rod, t, q, v):
         u = np.zeros(rod.n_u)
         rates, accelerations = rod._end_rates(t)
         dP = rod.layout.join(v, *rates)
-        ddP = rod.layout.join(rod.acceleration(t, q, v, u), *accelerations)
+        ddP = rod.layout.join(rod.structure().acceleration(t, q, v, u), *accelerations)
         return dP, ddP, rod.control_forces(t, q, v, u)
 
     return jax.vmap(one)(t, q, v)

@@ -8,6 +8,7 @@ import pytest
 
 import cordax
 from cordax.math import bsplines
+from cordax.mechanics import Structure
 from cordax.systems import End, Plane, Sphere, SplineRod
 from helpers.rod_reference import DATA, points_first, pull, rod_of
 
@@ -27,7 +28,7 @@ def state(case, rod):
 def look(rod, t, q, v, u):
     P = rod.control(t, q)
     forces = rod.control_forces(t, q, v, u)
-    return P, rod.elastic_energy(P), forces, rod.acceleration(t, q, v, u)
+    return P, rod.elastic_energy(P), forces, rod.structure().acceleration(t, q, v, u)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -62,7 +63,7 @@ def test_basis_and_material(case):
 def differentiated(rod, q):
     """Minus the stiffness matrix, by differentiating the closed forces."""
     none = jnp.zeros(rod.n_u)
-    return -cordax.System.linearise(rod, jnp.zeros(()), q, jnp.zeros_like(q), none).matrices()[1]
+    return -Structure(rod).linearise(jnp.zeros(()), q, jnp.zeros_like(q), none).matrices()[1]
 
 
 @pytest.mark.parametrize("case", [*CASES, "eval_straight"])
@@ -112,11 +113,11 @@ def test_linearisation_by_spans(options):
 
     @eqx.filter_jit
     def look(rod):
-        linear = rod.linearise(*at)
+        linear = rod.structure().linearise(*at)
         solve = linear.implicit_solver(h, h2)
         transposed = jax.grad(lambda x: jnp.dot(y, solve(x)))(x)
         applied = linear.stiffness(x), linear.inertia(x), solve(x), transposed
-        return linear, linear.matrices(), applied, cordax.System.linearise(rod, *at)
+        return linear, linear.matrices(), applied, Structure(rod).linearise(*at)
 
     linear, (M, K, D), (stiffness, inertia, solved, transposed), expected = look(rod)
     close(linear.f, expected.f, 1e-12)
@@ -133,7 +134,7 @@ def test_linearisation_by_spans(options):
 def test_mass_solve():
     rod, _ = rod_of("eval_shared1")
     B = np.random.default_rng(0).standard_normal((rod.n_q, 3))
-    found = rod.mass_solve(rod.default_state().q, jnp.asarray(B))
+    found = rod.structure().mass_solve(rod.default_state().q, jnp.asarray(B))
     np.testing.assert_allclose(rod.mass_matrix(None) @ found, B, rtol=1e-9, atol=1e-10)
 
 
@@ -159,7 +160,7 @@ def test_bad_input(field, given, message):
 def test_an_explicit_step_above_the_limit_is_announced():
     """Real aluminium: 14.9 microseconds for Forest-Ruth."""
     rod = SplineRod(left=End.sliding(1e4), right=End.sliding(1e4))
-    assert rod.fastest_frequency() == pytest.approx(1.0589e5, rel=1e-3)
+    assert rod.structure().fastest_frequency() == pytest.approx(1.0589e5, rel=1e-3)
     options = {"dt": 2e-3, "duration": 4e-3, "throw": False}
     with pytest.warns(UserWarning, match=r"about 1\.49e-05 s"):
         cordax.simulate(rod, integrator="forest_ruth_4", **options)

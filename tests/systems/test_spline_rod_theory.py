@@ -25,7 +25,7 @@ from helpers.rod_reference import DATA, rod_of
 @eqx.filter_jit
 def linearised(rod):
     at = rod.default_state()
-    linear = rod.linearise(jnp.zeros(()), at.q, at.v, jnp.zeros(rod.n_u))
+    linear = rod.structure().linearise(jnp.zeros(()), at.q, at.v, jnp.zeros(rod.n_u))
     return linear.matrices()[1], linear.f
 
 

@@ -14,7 +14,7 @@ VARIANTS = {"stretch": "ss_u", "strain": "ss_eps", "length": "ss_l"}
 
 @eqx.filter_jit
 def evaluate(machine, q, v, u):
-    M, _, terms = machine.equations(0.0, q, v, u)
+    M, _, terms = machine.structure().equations(0.0, q, v, u)
     a, lam = Baumgarte(0.0, 0.0).acceleration(machine, 0.0, q, v, u)
     idle = machine.force(0.0, q, v, 0.0 * u)
     reduced = reduce(machine, 0.0, q, v, u, machine.independent)
@@ -78,7 +78,7 @@ def test_closure_of_the_strut_and_degrees_of_freedom(manipulator):
     machine = parts.single_strut()
     state = machine.state_at((0.3, -0.2), [0.01, 0.0, 0.02], rates=(0.5, 1.0), strain_rate=0.1)
     q, v = state.q, state.v
-    terms = eqx.filter_jit(lambda m: m.constraint_terms(0.0, q, v))(machine)
+    terms = eqx.filter_jit(lambda m: m.structure().constraint_terms(0.0, q, v))(machine)
     assert np.abs(terms.phi).max() < 1e-14
     assert np.abs(terms.rate).max() < 1e-13
     found = machine.mobility(q)

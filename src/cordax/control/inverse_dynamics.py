@@ -16,6 +16,7 @@ from ..formulations.independent import columns
 from ..math.linalg import gram, matvec
 from ..mechanics import Controller, State
 from ..mechanics.reference_motion import reference_field
+from ..mechanics.structure import Structure
 from .references import Reference
 from .tension import TensionDistribution
 
@@ -36,7 +37,7 @@ class Driven(Protocol):
     @property
     def n_u(self) -> int: ...
     def prepare(self) -> Any: ...
-    def equations(self, t, q, v, u) -> tuple: ...
+    def structure(self) -> Structure: ...
     def input_matrix(self, t, q, v) -> Array: ...
 
 
@@ -51,7 +52,7 @@ def needed(machine: Driven, t, state: State, acceleration):
     q, v = state.q, state.v
     B, idle = machine.input_matrix(t, q, v), jnp.zeros(machine.n_u, q.dtype)
     if not machine.n_constraints:
-        M, f, _ = machine.equations(t, q, v, idle)
+        M, f, _ = machine.structure().equations(t, q, v, idle)
         return B, matvec(M, acceleration) - f
     at = reduce(machine, t, q, v, idle, machine.independent)  # pyright: ignore
     return gram(at.G, B), matvec(at.mass, acceleration) - at.force

@@ -45,7 +45,7 @@ class Constrained(Formulation):
         """Saddle-point solver for the impulses of newly joined bodies; a least-squares solution if
         rows may be redundant."""
         if not self.accepts_redundant:
-            return system.saddle(t, q)
+            return system.structure().saddle(t, q)
         return LeastSquares.of(
             system, q, constraint_jacobian(system, t, q), system.constraint(t, q)
         )

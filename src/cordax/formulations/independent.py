@@ -47,14 +47,14 @@ def columns(system: System, independent) -> tuple[np.ndarray, np.ndarray]:
 
 def selected(system: System, independent) -> Selection:
     """The named velocities, and the blocks of the others."""
-    return selection(system, columns(system, independent)[0])
+    return selection(system.structure(), columns(system, independent)[0])
 
 
 def reduce(system: System, t, q, v, u, independent) -> Reduced:
     """The equations of motion in the named velocities, at a state that satisfies the
     constraints."""
     chosen = selected(system, independent)
-    M, f, terms = system.equations(t, q, v, u)
+    M, f, terms = system.structure().equations(t, q, v, u)
     inverse = DependentInverse.of(terms.jacobian, chosen)
     at = reduction(M, terms.jacobian, inverse, f, -terms.bias)
     d = len(chosen.chosen)
@@ -104,12 +104,12 @@ class IndependentCoordinates(Constrained):
         still = jnp.zeros(len(chosen.chosen), q.dtype)
 
         def improve(q, _):
-            terms = system.constraint_terms(t, q, v)
+            terms = system.structure().constraint_terms(t, q, v)
             step = -DependentInverse.of(terms.jacobian, chosen).times(terms.phi)
             return system.retract(q, chosen.in_order(still, step)), None
 
         q = lax.scan(improve, q, length=self.iterations)[0]
-        terms = system.constraint_terms(t, q, v)
+        terms = system.structure().constraint_terms(t, q, v)
         # rate = J v + dPhi/dt at the old v; the dependent part takes what is left
         inverse = DependentInverse.of(terms.jacobian, chosen)
         return q, v + chosen.in_order(still, -inverse.times(terms.rate)), inverse
@@ -136,7 +136,7 @@ class IndependentCoordinates(Constrained):
         system, t_before, before, q, v, added = frozen(
             (system, t_before, before, q, v, v - state.v)
         )
-        J = system.constraint_terms(t_before, before.q, before.v).jacobian
+        J = system.structure().constraint_terms(t_before, before.q, before.v).jacobian
         passed = inverse.determinant_sign(J) < 0
         # near a dead centre errors of a step are amplified without bound
         thrown = system.kinetic_energy(q, added) > LARGEST_CORRECTION**2 * system.kinetic_energy(

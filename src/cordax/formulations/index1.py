@@ -31,16 +31,16 @@ class Baumgarte(Constrained):
 
     def acceleration(self, system, t, q, v, u):
         stabilisation = Stabilisation(self.alpha, self.beta, self.active)
-        return system.constrained_acceleration(t, q, v, u, stabilisation)
+        return system.structure().constrained_acceleration(t, q, v, u, stabilisation)
 
     def linearise(self, system, t, q, v, u):
         """With the machine's own solve, and the stiffness of the constraint forces at their present
         size; the accelerations differentiated where rows are switched off."""
         if self.active is not None:
             return super().linearise(system, t, q, v, u)
-        phi, jacobian, rate, bias = system.constraint_terms(t, q, v)
+        phi, jacobian, rate, bias = system.structure().constraint_terms(t, q, v)
         multipliers = self.acceleration(system, t, q, v, u)[1]
-        motion = system.linearise(t, q, v, u, multipliers=multipliers, hold=False)
+        motion = system.structure().linearise(t, q, v, u, multipliers=multipliers, hold=False)
         stiffening = self.beta**2
         wanted = -bias - 2.0 * self.alpha * rate - stiffening * phi
         return StabilisedLinearisation(motion, wanted, jacobian, self.alpha, stiffening)  # pyright: ignore[reportCallIssue]
@@ -69,7 +69,7 @@ class UdwadiaKalaba(Constrained):
         require_positive("beta", self.beta, zero_allowed=True)
 
     def acceleration(self, system, t, q, v, u):
-        terms = system.constraint_terms(t, q, v)
+        terms = system.structure().constraint_terms(t, q, v)
         b = -terms.bias - 2.0 * self.alpha * terms.rate - self.beta**2 * terms.phi
         saddle = LeastSquares.of(system, q, terms.jacobian, terms.phi, self.tolerance)
         return saddle.solve(system.total_force(t, q, v, u), b)

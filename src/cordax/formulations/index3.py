@@ -19,10 +19,10 @@ class Index3(Baumgarte):
     switches_rows = False
 
     def linearise(self, system, t, q, v, u):
-        phi, jacobian, rate, _ = system.constraint_terms(t, q, v)
+        phi, jacobian, rate, _ = system.structure().constraint_terms(t, q, v)
         # the stiffness of the constraint forces (a pendulum has no other) at their present size
         multipliers = self.acceleration(system, t, q, v, u)[1]
-        motion = system.linearise(t, q, v, u, multipliers=multipliers, hold=False)
+        motion = system.structure().linearise(t, q, v, u, multipliers=multipliers, hold=False)
         return SaddleLinearisation(  # pyright: ignore[reportCallIssue]
             motion, phi, jacobian, rate, multipliers
         )

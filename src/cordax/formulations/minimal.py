@@ -19,7 +19,7 @@ class Minimal(Formulation):
         require_regular(system)
 
     def acceleration(self, system, t, q, v, u):
-        return system.acceleration(t, q, v, u), jnp.zeros(0, v.dtype)
+        return system.structure().acceleration(t, q, v, u), jnp.zeros(0, v.dtype)
 
     def linearise(self, system, t, q, v, u):
-        return system.linearise(t, q, v, u)
+        return system.structure().linearise(t, q, v, u)

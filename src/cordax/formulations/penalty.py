@@ -30,7 +30,7 @@ class Penalty(Constrained):
         require_positive("omega", self.omega, zero_allowed=True)
 
     def acceleration(self, system, t, q, v, u):
-        phi, J, rate, bias = system.constraint_terms(t, q, v)
+        phi, J, rate, bias = system.structure().constraint_terms(t, q, v)
         pull = bias + 2.0 * self.xi * self.omega * rate + self.omega**2 * phi
         f = system.total_force(t, q, v, u) - self.alpha * vecmat(pull, J)
         A = system.mass_matrix(q) + self.alpha * gram(J, J)

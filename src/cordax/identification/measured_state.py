@@ -66,7 +66,7 @@ def measured_state(
     first = State(jnp.asarray(q), jnp.asarray(v))
     if system.n_constraints:
         first = consistent(system, first, t=t)
-        J = np.asarray(system.constraint_terms(jnp.asarray(t), first.q, first.v)[1])
+        J = np.asarray(system.structure().constraint_terms(jnp.asarray(t), first.q, first.v)[1])
         _, s, V = np.linalg.svd(J)
         rank = int(np.sum(s > 1e-9 * max(float(s[0]), 1e-300))) if s.size else 0
         basis = V[rank:].T

@@ -119,7 +119,7 @@ class Integrator(eqx.Module):
                 f"integrator: {mine} solves the constraints itself; got formulation {given}, "
                 "expected Index3"
             )
-        if self.traits.needs_separable and not dynamics.system.separable:
+        if self.traits.needs_separable and not dynamics.system.structure().separable:
             raise ValueError(
                 f"integrator: {type(self).__name__} integrates machines whose acceleration "
                 f"depends on q and t alone, "

@@ -227,7 +227,7 @@ class ConvexContact(Integrator):
 
     def _problem(self, system, t, h, state: State, u) -> _Problem:
         q, v = state.q, state.v
-        terms, M = system.constraint_terms(t + h, q, v), system.mass_matrix(q)
+        terms, M = system.structure().constraint_terms(t + h, q, v), system.mass_matrix(q)
         one_sided = system.one_sided
         rows, cables = terms.jacobian[~one_sided], terms.jacobian[one_sided]
         f, K, D = _applied_forces(system, M, rows, t, q, v, u(t, q, v))

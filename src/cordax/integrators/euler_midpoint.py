@@ -88,10 +88,10 @@ class _Implicit(Integrator):
         stage = system.retract(q, h * w)
         f = system.total_force(t + h, stage, w, u(t + h, stage, w))
         if multipliers.shape[0] == 0:
-            return system.momentum(stage, w - v) - h * f
+            return system.structure().momentum(stage, w - v) - h * f
         f = f + constraint_force(system, t + h, stage, multipliers)
         phi = system.constraint(t + dt, system.retract(q, dt * w))
-        return jnp.concatenate([system.momentum(stage, w - v) - h * f, phi / dt])
+        return jnp.concatenate([system.structure().momentum(stage, w - v) - h * f, phi / dt])
 
     def _acceleration_residual(self, w, args):
         dynamics, t, h, _, q, v, u = args
@@ -104,7 +104,7 @@ class _Implicit(Integrator):
         system, n = dynamics.system, v.shape[0]
         w, multipliers = x[:n], x[n:]
         stage = system.retract(q, h * w)
-        motion = system.linearise(
+        motion = system.structure().linearise(
             t + h,
             stage,
             w,
@@ -113,7 +113,7 @@ class _Implicit(Integrator):
             multipliers=multipliers,
             hold=False,
         )
-        jacobian = lambda t, q: system.constraint_terms(t, q, w).jacobian
+        jacobian = lambda t, q: system.structure().constraint_terms(t, q, w).jacobian
         J = jacobian(t + h, stage)
         ahead = None if self.abscissa == 1.0 else jacobian(t + dt, system.retract(q, dt * w))
         return motion.constrained_solver(J, h, h * h, ahead), h

@@ -181,7 +181,7 @@ def _residual(x, args):
     n = system.n_v
     new, multipliers = x[:n], x[n:]
     q, v, _ = _end(system, new, now, h, weights)
-    forces = system.residual(t, q, v, u(t, q, v), new, multipliers)
+    forces = system.structure().residual(t, q, v, u(t, q, v), new, multipliers)
     if multipliers.shape[0] == 0:
         return forces
     # constraints over h^2 beta weigh like accelerations, at every step size
@@ -195,10 +195,10 @@ def _linearise(x, args):
     n = system.n_v
     new, multipliers = x[:n], x[n:]
     q, v, _ = _end(system, new, now, h, weights)
-    motion = system.linearise(
+    motion = system.structure().linearise(
         t, q, v, u(t, q, v), acceleration=new, multipliers=multipliers, hold=False
     )
-    J = system.constraint_terms(t, q, v).jacobian
+    J = system.structure().constraint_terms(t, q, v).jacobian
     share = weights.share
     h_v, h_q = weights.gamma * share * h, weights.beta * share * h * h
     return motion.constrained_solver(J, h_v, h_q), share

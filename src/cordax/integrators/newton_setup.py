@@ -25,7 +25,7 @@ def linearisation_suffices(dynamics: Dynamics, t, state: State, u: InputFunction
     def linearise(v):
         multipliers = jnp.zeros(system.n_constraints, v.dtype)
         inputs = u(t, q, v)
-        return system.linearise(
+        return system.structure().linearise(
             t, q, v, inputs, acceleration=v, multipliers=multipliers, hold=False
         )
 

@@ -119,7 +119,7 @@ class Unilateral(Integrator):
         never = jnp.full(self.capacity, jnp.inf, state.q.dtype)
         none = jnp.zeros(self.capacity, jnp.int32)
         events = Events(never, none, none, jnp.zeros_like(never), none[:1])
-        terms = dynamics.system.constraint_terms(t, state.q, state.v)
+        terms = dynamics.system.structure().constraint_terms(t, state.q, state.v)
         taut = (terms.phi > -_CLOSED) & (terms.rate > -_RATE)
         active = _acting(dynamics, t, state, u, taut)
         return _Carry(active, events, jnp.asarray(0, jnp.int32), jnp.asarray(False))
@@ -348,7 +348,7 @@ class _Problem(NamedTuple):
 
 def _problem(dynamics: Dynamics, t, state, u) -> _Problem:
     system, q, v = dynamics.system, state.q, state.v
-    terms = system.constraint_terms(t, q, v)
+    terms = system.structure().constraint_terms(t, q, v)
     force = system.total_force(t, q, v, u(t, q, v))
     solved = _inertia_solve(
         system, q, terms.jacobian, jnp.concatenate([terms.jacobian.T, force[:, None]], axis=1)
@@ -363,7 +363,7 @@ def _inertia_solve(system, q, J, B):
     of massless parts: that leaves accelerations, velocity jumps and the multipliers of all other
     rows as they are."""
     if system.mass_is_regular:
-        return system.mass_solve(q, B)
+        return system.structure().mass_solve(q, B)
     M = system.mass_matrix(q)
     weights = jnp.where(jnp.asarray(system.one_sided), 0.0, row_weights(M, J))
     M = materialise(M + gram(J * weights[:, None], J))

@@ -7,6 +7,7 @@ from .presentation import Presentation
 from .saddle import SaddlePoint
 from .scene import Bodies, Scene
 from .state import State
+from .structure import Structure
 from .system import System
 from .wrapper import Delegate
 
@@ -21,6 +22,7 @@ __all__ = [
     "SaddlePoint",
     "Scene",
     "State",
+    "Structure",
     "System",
     "as_controller",
 ]

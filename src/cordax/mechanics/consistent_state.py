@@ -58,7 +58,7 @@ def look(system: System, state: State, t, one_sided: bool) -> Look:
     valid = jnp.all(jnp.asarray(system.valid(t, state.q, state.v)))
     if system.n_constraints == 0:
         return Look(valid, jnp.zeros(1), jnp.zeros(1))
-    phi, _, rate, _ = system.constraint_terms(t, state.q, state.v)
+    phi, _, rate, _ = system.structure().constraint_terms(t, state.q, state.v)
     if not one_sided:
         return Look(valid, jnp.abs(phi), jnp.abs(rate))
     # rows that can let go may be open, or opening

@@ -53,23 +53,24 @@ class Stabilisation(NamedTuple):
     active: Float[Array, " m"] | None = None
 
 
-def constrained_acceleration(system, t, q, v, u, stabilisation: Stabilisation):
+def constrained_acceleration(structure, t, q, v, u, stabilisation: Stabilisation):
     """Acceleration and multipliers of the index-1 equations:
 
     M a + Phi_q^T lambda = f,    Phi_q a = -bias - 2 alpha dPhi/dt - beta^2 Phi
     """
-    terms = system.constraint_terms(t, q, v)
+    terms = structure.constraint_terms(t, q, v)
     alpha, beta, active = stabilisation
     wanted = -terms.bias - 2.0 * alpha * terms.rate - beta**2 * terms.phi
-    saddle = system.saddle(t, q, active, jacobian=terms.jacobian)
-    return saddle.solve(system.total_force(t, q, v, u), wanted)
+    saddle = structure.saddle(t, q, active, jacobian=terms.jacobian)
+    return saddle.solve(structure.system.total_force(t, q, v, u), wanted)
 
 
 def rank_margin(system, t, q) -> Float[Array, ""]:
     """How far the constraints at a configuration are from redundancy: the smallest pivot of
     `Phi_q Phi_q^T` with unit diagonal. 1: independent rows; near 0: redundant ones. Where the mass
     matrix may be singular, also how far massless parts are from being held by none."""
-    J = system.constraint_terms(t, q, jnp.zeros(system.n_v, q.dtype)).jacobian
+    rest = jnp.zeros(system.n_v, q.dtype)
+    J = system.structure().constraint_terms(t, q, rest).jacobian
     margin = _smallest_relative_pivot(gram(J.T, J.T))
     if system.mass_is_regular:
         return margin
@@ -87,8 +88,9 @@ def _smallest_relative_pivot(A):
 def velocity_on_constraints(system, t, q, v, saddle: SaddlePoint | None = None):
     """The velocity nearest to `v`, in the norm of kinetic energy, that the constraints allow, and
     the impulses that bring it there: a plastic, momentum-conserving joining."""
-    terms = system.constraint_terms(t, q, v)
-    here = system.saddle(t, q, jacobian=terms.jacobian) if saddle is None else saddle
+    structure = system.structure()
+    terms = structure.constraint_terms(t, q, v)
+    here = structure.saddle(t, q, jacobian=terms.jacobian) if saddle is None else saddle
     change, impulses = here.solve(None, -terms.rate)
     return v + change, impulses
 
@@ -96,11 +98,11 @@ def velocity_on_constraints(system, t, q, v, saddle: SaddlePoint | None = None):
 def position_on_constraints(system, t, q, iterations: int):
     """The configuration near `q`, in the norm of the mass matrix, that satisfies the constraints:
     `iterations` Gauss-Newton steps."""
-    rest = jnp.zeros(system.n_v, q.dtype)
+    rest, structure = jnp.zeros(system.n_v, q.dtype), system.structure()
 
     def improve(q, _):
-        terms = system.constraint_terms(t, q, rest)
-        dq, _ = system.saddle(t, q, jacobian=terms.jacobian).solve(None, -terms.phi)
+        terms = structure.constraint_terms(t, q, rest)
+        dq, _ = structure.saddle(t, q, jacobian=terms.jacobian).solve(None, -terms.phi)
         return system.retract(q, dq), None
 
     return lax.scan(improve, q, length=iterations)[0]

@@ -59,9 +59,9 @@ class Selection:
         return take(jnp.concatenate([chosen, dependent]), self.order)
 
 
-def selection(system, chosen) -> Selection:
-    """Of the velocities `chosen` (d,) of a machine."""
-    patterns = (np.asarray(x, bool) for x in (system.constraint_pattern, system.mass_pattern))
+def selection(structure, chosen) -> Selection:
+    """Selection of the velocities `chosen` (d,) of a machine with this `Structure`."""
+    patterns = (np.asarray(x, bool) for x in (structure.constraint_pattern, structure.mass_pattern))
     return _selection(tuple(map(int, chosen)), *((x.shape, x.tobytes()) for x in patterns))
 
 

@@ -19,15 +19,17 @@ follow from Hamel's equations, which hold for every v with dq/dt = N(q) v. With 
 the Lie bracket of the columns of N: `ad_v(w) = v x w` for body-fixed angular velocities, which
 makes Euler's equations of it."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._base.checks import require
 from .._jax.materialise import materialise
 from ..math.linalg import gram, matvec
 from .linearisation import DenseLinearisation
+from .structure import Structure
 from .system import System
 
 
@@ -35,35 +37,26 @@ class LagrangianSystem(System):
     """A machine described by its energies; mass matrix, velocity terms and forces follow by
     differentiation.
 
-    A subclass gives `inertial_coordinates` or `inertial_velocities`, with `inertial_weights` (or
-    overrides `kinetic_energy`), `potential_energy`, `dissipation` and `applied_force`. Coordinates
-    are minimal or constrained; with quaternions it gives `retract` and `difference` too.
+    A subclass defines `inertial_coordinates` and `inertial_weights`, `potential_energy`,
+    `dissipation` and `applied_force`. One that defines `inertial_velocities` or `kinetic_energy`
+    instead of inertial coordinates sets `kinetic_form`. Coordinates are minimal or constrained;
+    with quaternions it defines `retract` and `difference` too.
 
     The default method is stable at every step: what a machine's fastest vibration needs is known
     only to those who have looked at it (`cordax.modes`, `cordax.step_limit`)."""
 
     default_integrator: ClassVar[str] = "implicit_midpoint"
 
-    #: what kinetic energy is given by: "coordinates", "velocities" or "energy"; set by what a
-    #: subclass defines
-    kinetic_form: ClassVar[str] = "coordinates"
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        given = {
-            name for c in cls.__mro__[: cls.__mro__.index(LagrangianSystem)] for name in vars(c)
-        }
-        if "kinetic_energy" in given:
-            cls.kinetic_form = "energy"
-        elif "inertial_velocities" in given:
-            cls.kinetic_form = "velocities"
+    #: what defines the kinetic energy: "coordinates" (`inertial_coordinates`), "velocities"
+    #: (`inertial_velocities`) or "energy" (`kinetic_energy`)
+    kinetic_form: ClassVar[Literal["coordinates", "velocities", "energy"]] = "coordinates"
 
     # --- what the machine is
     def inertial_coordinates(self, q) -> Any:
         """Positions [m] and angles [rad] that carry inertia: an array, or any pytree of arrays."""
         raise NotImplementedError(
-            f"{type(self).__name__} must define inertial_coordinates or inertial_velocities, or "
-            "override kinetic_energy"
+            f"{type(self).__name__} must define inertial_coordinates, or set kinetic_form to "
+            "'velocities' (and define inertial_velocities) or 'energy' (and define kinetic_energy)"
         )
 
     def inertial_velocities(self, q, v) -> Any:
@@ -78,19 +71,6 @@ class LagrangianSystem(System):
         The same pytree, with arrays that broadcast against them.
         """
         raise NotImplementedError(f"{type(self).__name__} must define inertial_weights")
-
-    def shape_mismatches(self, q):
-        try:
-            x = jax.tree.leaves(jax.eval_shape(self.inertial_coordinates, q))
-            w = jax.tree.leaves(jax.eval_shape(self.inertial_weights))
-        except NotImplementedError:  # the kinetic energy is given by itself
-            return []
-        pairs = [(f"shape {b.shape}", f"shape {a.shape}", a, b) for a, b in zip(x, w, strict=False)]
-        name = "inertial_weights"
-        odd = [(name, given, wanted) for given, wanted, a, b in pairs if not _spreads(b, a)]
-        if len(x) != len(w):
-            odd.append((name, f"{len(w)} arrays", f"the {len(x)} of inertial_coordinates"))
-        return odd
 
     def dissipation(self, q, v):
         """Rayleigh function R [W], half the dissipated power; the force is -dR/dv."""
@@ -144,69 +124,9 @@ class LagrangianSystem(System):
             - jax.grad(self.dissipation, argnums=1)(q, v)
         )
 
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """As in `System`, with what is known of the structure of the velocity terms.
-
-        With x the inertial coordinates, A = dx/dq and x2 = d^2x/dt^2 at the acceleration a (zero
-        unless given),
-
-            K = -A^T W (dx2/dq) - d^2/dq^2 (W x2 . x + V + lambda . Phi) + ...
-            D = -2 A^T W (dA/dt) + ...
-
-        where the Hessian holds x2 and lambda fixed: n directions through first derivatives instead
-        of 2 n through third ones. The dots stand for dissipation, applied and held forces."""
-        if self.kinetic_form != "coordinates" or not self.flat:
-            return super().linearise(
-                t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
-            )
-        held = self.held(t, q, v) if hold else None
-        n = self.n_v
-
-        def motion(q):
-            first = lambda q: jax.jvp(self.inertial_coordinates, (q,), (v,))
-            (x, velocity), (_, second) = jax.jvp(first, (q,), (v,))
-            if acceleration is not None:
-                pushed = jax.jvp(self.inertial_coordinates, (q,), (acceleration,))[1]
-                second = jax.tree.map(jnp.add, second, pushed)
-            return (x, velocity, second), second
-
-        (A, A_rate, A_second), x2 = materialise(jax.jacfwd(motion, has_aux=True)(q))
-        load = materialise(self._weigh(x2))
-
-        def conservative(q):
-            def pull(q):
-                total = _inner(load, self.inertial_coordinates(q)) + self.potential_energy(t, q)
-                if multipliers is None:
-                    return total
-                return total + jnp.sum(multipliers * self.constraint(t, q))
-
-            gradient = jax.grad(pull)(q)
-            return gradient, gradient
-
-        def other(z):
-            q, v = z[:n], z[n:]
-            f = self.applied_force(t, q, v, u) - jax.grad(self.dissipation, argnums=1)(q, v)
-            now = held if hold else self.held(t, q, v)
-            f = f if now is None else f + self.held_force(t, q, now)
-            return f, f
-
-        hessian, gradient = materialise(jax.jacfwd(conservative, has_aux=True)(q))
-        J, f = materialise(jax.jacfwd(other, has_aux=True)(jnp.concatenate([q, v])))
-        WA = materialise(self._weigh(A, columns=True))
-        M = _gram(WA, A)
-        f = f - gradient
-        # the gradient holds all of M a + Phi_q^T lambda - f
-        if acceleration is not None:
-            f = f + matvec(M, acceleration)
-        if multipliers is not None:
-            f = f + jax.vjp(lambda q: self.constraint(t, q), q)[1](multipliers)[0]
-        return DenseLinearisation(
-            M=M,
-            f=f,
-            K=J[:, :n] - hessian - _gram(WA, A_second),
-            D=J[:, n:] - 2.0 * _gram(WA, A_rate),
-            regular=self.mass_is_regular,
-        )
+    def structure(self) -> Structure:
+        known = self.kinetic_form == "coordinates" and self.flat
+        return LagrangianStructure(self) if known else Structure(self)
 
     def _bias_acceleration(self, q, v):
         """Second time derivative of the inertial coordinates along the motion with v kept."""
@@ -216,14 +136,88 @@ class LagrangianSystem(System):
     def _weigh(self, x, columns: bool = False):
         """Inertial quantities times their weights; `columns`: with a trailing axis of
         directions."""
-        last = lambda w: w[..., None] if columns else w
-        return jax.tree.map(lambda w, x: last(w) * x, self.inertial_weights(), x)
+
+        def weigh(w, x):
+            shape = x.shape[:-1] if columns else x.shape
+            name = f"{type(self).__name__}.inertial_weights"
+            expected = f"an array that broadcasts against shape {shape}"
+            require(_broadcasts(w.shape, shape), name, f"shape {w.shape}", expected)
+            return (w[..., None] if columns else w) * x
+
+        return jax.tree.map(weigh, self.inertial_weights(), x)
 
     def _pull_back(self, q, covector):
         """`N^T g`: the generalised force of a gradient by q."""
         if self.flat:
             return covector
         return jax.vjp(lambda v: self.rate(q, v), jnp.zeros(self.n_v, q.dtype))[1](covector)[0]
+
+
+class LagrangianStructure(Structure):
+    """Structure of a machine with inertial coordinates and dq/dt = v."""
+
+    system: LagrangianSystem
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        """As in `Structure`, faster by the structure of the velocity terms.
+
+        With x the inertial coordinates, A = dx/dq and x2 = d^2x/dt^2 at the acceleration a (zero
+        unless given),
+
+            K = -A^T W (dx2/dq) - d^2/dq^2 (W x2 . x + V + lambda . Phi) + ...
+            D = -2 A^T W (dA/dt) + ...
+
+        where the Hessian holds x2 and lambda fixed: n directions through first derivatives instead
+        of 2 n through third ones. The dots stand for dissipation, applied and held forces."""
+        system = self.system
+        held = system.held(t, q, v) if hold else None
+        n = system.n_v
+
+        def motion(q):
+            first = lambda q: jax.jvp(system.inertial_coordinates, (q,), (v,))
+            (x, velocity), (_, second) = jax.jvp(first, (q,), (v,))
+            if acceleration is not None:
+                pushed = jax.jvp(system.inertial_coordinates, (q,), (acceleration,))[1]
+                second = jax.tree.map(jnp.add, second, pushed)
+            return (x, velocity, second), second
+
+        (A, A_rate, A_second), x2 = materialise(jax.jacfwd(motion, has_aux=True)(q))
+        load = materialise(system._weigh(x2))
+
+        def conservative(q):
+            def pull(q):
+                total = _inner(load, system.inertial_coordinates(q)) + system.potential_energy(t, q)
+                if multipliers is None:
+                    return total
+                return total + jnp.sum(multipliers * system.constraint(t, q))
+
+            gradient = jax.grad(pull)(q)
+            return gradient, gradient
+
+        def other(z):
+            q, v = z[:n], z[n:]
+            f = system.applied_force(t, q, v, u) - jax.grad(system.dissipation, argnums=1)(q, v)
+            now = held if hold else system.held(t, q, v)
+            f = f if now is None else f + system.held_force(t, q, now)
+            return f, f
+
+        hessian, gradient = materialise(jax.jacfwd(conservative, has_aux=True)(q))
+        J, f = materialise(jax.jacfwd(other, has_aux=True)(jnp.concatenate([q, v])))
+        WA = materialise(system._weigh(A, columns=True))
+        M = _gram(WA, A)
+        f = f - gradient
+        # the gradient holds all of M a + Phi_q^T lambda - f
+        if acceleration is not None:
+            f = f + matvec(M, acceleration)
+        if multipliers is not None:
+            f = f + jax.vjp(lambda q: system.constraint(t, q), q)[1](multipliers)[0]
+        return DenseLinearisation(
+            M=M,
+            f=f,
+            K=J[:, :n] - hessian - _gram(WA, A_second),
+            D=J[:, n:] - 2.0 * _gram(WA, A_rate),
+            regular=system.mass_is_regular,
+        )
 
 
 def _inner(x, y):
@@ -237,9 +231,9 @@ def _gram(X, Y) -> Any:
     return sum(gram(x, y) for x, y in zip(flat(X), flat(Y), strict=True))
 
 
-def _spreads(small, large) -> bool:
-    """Whether an array broadcasts to the shape of another without enlarging that."""
+def _broadcasts(small, large) -> bool:
+    """Whether a shape broadcasts to another one without enlarging it."""
     try:
-        return jnp.broadcast_shapes(small.shape, large.shape) == large.shape
+        return jnp.broadcast_shapes(small, large) == large
     except ValueError:
         return False

@@ -27,7 +27,7 @@ class Linearisation(eqx.Module):
     """`M`, `f`, `K` and `D` of a machine about a state.
 
     `f`, shape (n,), is the force without constraint forces. `exact`: whether K and D hold all
-    derivatives for what was asked of `System.linearise`; Newton's method and its derivative
+    derivatives for what was asked of `Structure.linearise`; Newton's method and its derivative
     need that, a linearly implicit step does not."""
 
     f: eqx.AbstractVar[Vector]
@@ -269,10 +269,11 @@ class StabilisedLinearisation(Linearisation):
 
 
 def linearise_densely(
-    system, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
+    structure, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
 ) -> DenseLinearisation:
-    """`System.linearise` of a machine without known structure: the residual differentiated in 2 n_v
-    directions, value and Jacobian in one evaluation."""
+    """`Structure.linearise` of a machine without known structure: the residual differentiated in
+    2 n_v directions, value and Jacobian in one evaluation."""
+    system = structure.system
     held = system.held(t, q, v) if hold else None
     n = system.n_v
     rest = jnp.zeros(n, v.dtype)
@@ -284,7 +285,7 @@ def linearise_densely(
         f = f if now is None else f + system.held_force(t, moved, now)
         total = f
         if acceleration is not None:
-            total = total - system.momentum(moved, acceleration)
+            total = total - structure.momentum(moved, acceleration)
         if multipliers is not None:
             constraint = lambda dq: system.constraint(t, system.retract(moved, dq))
             total = total - jax.vjp(constraint, rest)[1](multipliers)[0]

@@ -1,5 +1,6 @@
-"""Linearisation of a machine with flat coordinates by directional derivatives of its residual."""
+"""Machines with flat coordinates that are defined by momentum and residual."""
 
+import abc
 from typing import Any
 
 import equinox as eqx
@@ -8,6 +9,43 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .linearisation import Linearisation
+from .structure import Structure
+from .system import System
+
+
+class ResidualSystem(System):
+    """A machine that computes the products of its mass matrix and the residual of its equations
+    faster than mass matrix and force."""
+
+    @abc.abstractmethod
+    def momentum(self, q, v) -> Float[Array, " n"]:
+        """`M v`, shape (n_v,)."""
+
+    @abc.abstractmethod
+    def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
+        """`M a + Phi_q^T lambda - f`, shape (n_v,)."""
+
+    def mass_matrix(self, q):
+        columns = jnp.eye(self.n_v, dtype=q.dtype)
+        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
+
+    def force(self, t, q, v, u):
+        return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
+
+    def structure(self) -> "ResidualStructure":
+        return ResidualStructure(self)
+
+
+class ResidualStructure(Structure):
+    """Structure of a `ResidualSystem`."""
+
+    system: ResidualSystem
+
+    def momentum(self, q, v):
+        return self.system.momentum(q, v)
+
+    def residual(self, t, q, v, u, a, multipliers):
+        return self.system.residual(t, q, v, u, a, multipliers)
 
 
 class ResidualLinearisation(Linearisation):

@@ -27,7 +27,7 @@ MOST_DRIFT = 1e-3
 
 class SaddlePoint(eqx.Module):
     """The matrix at one configuration, with what its solutions share. A machine whose structure
-    allows an elimination of its own returns a subclass from `System.saddle`."""
+    allows an elimination of its own returns a subclass from `Structure.saddle`."""
 
     @abc.abstractmethod
     def solve(self, f, b) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
@@ -36,9 +36,9 @@ class SaddlePoint(eqx.Module):
 
 
 class SchurComplement(SaddlePoint):
-    """By `J M^-1 J^T`, for a regular M with its own `System.mass_solve`."""
+    """By `J M^-1 J^T`, for a regular M with `Structure.mass_solve`."""
 
-    system: Any
+    structure: Any
     q: Float[Array, " n_q"]
     J: Float[Array, "m n"]
     W: Float[Array, "n m"]
@@ -46,15 +46,15 @@ class SchurComplement(SaddlePoint):
     active: Float[Array, " m"] | None
 
     @staticmethod
-    def of(system, q, J, active=None) -> "SchurComplement":
-        W = materialise(system.mass_solve(q, J.T))
-        return SchurComplement(system, q, J, W, matmul(J, W), active)
+    def of(structure, q, J, active=None) -> "SchurComplement":
+        W = materialise(structure.mass_solve(q, J.T))
+        return SchurComplement(structure, q, J, W, matmul(J, W), active)
 
     def solve(self, f, b):
         if f is None:
             lam = solve_active(self.A, -b, self.active)
             return -matvec(self.W, lam), lam
-        free = materialise(self.system.mass_solve(self.q, f[:, None])[:, 0])
+        free = materialise(self.structure.mass_solve(self.q, f[:, None])[:, 0])
         lam = solve_active(self.A, matvec(self.J, free) - b, self.active)
         return free - matvec(self.W, lam), lam
 

@@ -10,8 +10,6 @@ def check_shapes(system, t, state, u, multipliers) -> None:
     dictionary of arrays where one is expected."""
     q, v, n = state.q, state.v, system.n_v
     name = type(system).__name__
-    for part, given, shape in system.shape_mismatches(q):
-        require(False, f"{name}.{part}", given, f"what broadcasts against {shape}")
     _shape(f"{name}.mass_matrix", system.mass_matrix, (q,), (n, n))
     _shape(f"{name}.force", system.force, (t, q, v, u), (n,))
     outputs = _call(f"{name}.outputs", system.outputs, (t, q, v, u, multipliers), "a dictionary")

@@ -9,20 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..math.linalg import solve
-from .constraints import (
-    ConstraintTerms,
-    Stabilisation,
-    constrained_acceleration,
-    constraint_force,
-    constraint_jacobian,
-    constraint_terms,
-)
 from .contacts import Contacts
-from .linearisation import Linearisation, linearise_densely
 from .presentation import Presentation
-from .saddle import SaddlePoint, SchurComplement, WholeMatrix
 from .state import State
+from .structure import Structure
 
 
 class System(eqx.Module):
@@ -54,12 +44,6 @@ class System(eqx.Module):
     def input_names(self) -> tuple[str, ...]:
         """Names of the inputs `u` (motor torques, winch lengths, external forces)."""
         return ()
-
-    @property
-    def separable(self) -> bool:
-        """Whether the acceleration depends on q and t alone (constant mass matrix, no damping):
-        splitting methods need it."""
-        return False
 
     @property
     def mass_is_regular(self) -> bool:
@@ -153,12 +137,12 @@ class System(eqx.Module):
         quaternions)."""
         return q if self.flat else self.retract(q, jnp.zeros(self.n_v, q.dtype))
 
-    def shape_mismatches(self, q) -> list[tuple[str, str, str]]:
-        """Parts of the machine whose shapes do not go together: a name, what it has and what it
-        should suit, for an error before anything is computed with them."""
-        return []
+    # --- parts
+    def structure(self) -> Structure:
+        """Accelerations, solves and linearisation that follow from the equations; a machine whose
+        matrices have structure returns a subclass with faster methods."""
+        return Structure(self)
 
-    # --- what people see
     def presentation(self) -> Presentation:
         """Units, default plots, drawing, summary, warnings and error texts of the machine."""
         return Presentation()
@@ -169,7 +153,7 @@ class System(eqx.Module):
 
     def kinetic_energy(self, q, v):
         """[J]"""
-        return 0.5 * jnp.dot(v, self.momentum(q, v))
+        return 0.5 * jnp.dot(v, self.structure().momentum(q, v))
 
     def potential_energy(self, t, q):
         """[J] at time `t` [s], which matters to moving supports and wound lengths; zero unless the
@@ -185,11 +169,6 @@ class System(eqx.Module):
         """Whether the state lies where the model holds; a run that leaves it stops with
         `runaway_state`."""
         return True
-
-    def fastest_frequency(self) -> float | None:
-        """An estimate of the highest angular frequency [rad/s], if the machine knows one from its
-        numbers alone: `simulate` warns where an explicit step is too large for it."""
-        return None
 
     def default_state(self) -> State:
         """A natural start."""
@@ -222,10 +201,6 @@ class System(eqx.Module):
         f = self.force(t, q, v, u)
         return f if held is None else f + self.held_force(t, q, held)
 
-    def acceleration(self, t, q, v, u) -> Float[Array, " n"]:
-        """`M^-1 f` of a machine without constraints, shape (n_v,)."""
-        return solve(self.mass_matrix(q), self.total_force(t, q, v, u), spd=True)
-
     @property
     def n_constraints(self) -> int:
         """Number m of constraints."""
@@ -236,81 +211,6 @@ class System(eqx.Module):
             t, q = (jax.ShapeDtypeStruct(s, float) for s in ((), (self.n_q,)))
             _rows[key] = jax.eval_shape(self.constraint, t, q).shape[0]
         return _rows[key]
-
-    def momentum(self, q, v) -> Float[Array, " n"]:
-        """`M v`, shape (n_v,); overridden where M has structure."""
-        return self.mass_matrix(q) @ v
-
-    def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
-        """`M a + Phi_q^T lambda - f` for accelerations and multipliers, shape (n_v,)."""
-        left = self.momentum(q, a) - self.total_force(t, q, v, u)
-        if multipliers.shape[0] == 0:
-            return left
-        return left - constraint_force(self, t, q, multipliers)
-
-    def mass_solve(self, q, B) -> Float[Array, "n k"]:
-        """`M^-1 B`, shape (n_v, k); overridden where M has structure."""
-        M = self.mass_matrix(q)
-        return jax.vmap(lambda b: solve(M, b, spd=True), in_axes=1, out_axes=1)(B)
-
-    def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        """Constraints, their Jacobian, rate and bias; by automatic differentiation unless
-        overridden."""
-        return constraint_terms(self, t, q, v)
-
-    def saddle(self, t, q, active=None, *, jacobian=None) -> SaddlePoint:
-        """What solves `[M J^T; J 0] [x; lam] = [f; b]`, J the Jacobian of the constraints: all that
-        accelerations, velocity jumps and projections need. `active`, shape (m,), 1 or 0: the rows
-        that act, or None for all; `jacobian`: J where the caller has it.
-
-        By the Schur complement of M where `mass_is_regular`, else by a pivoted elimination; a
-        machine may override it with an elimination that fits its structure."""
-        J = constraint_jacobian(self, t, q) if jacobian is None else jacobian
-        if self.mass_is_regular:
-            return SchurComplement.of(self, q, J, active)
-        return WholeMatrix(self.mass_matrix(q), J, active)
-
-    @property
-    def constraint_pattern(self) -> np.ndarray:
-        """Which entries of Phi_q may differ from zero, shape (m, n_v), type bool; all unless the
-        machine knows better."""
-        return np.ones((self.n_constraints, self.n_v), bool)
-
-    @property
-    def mass_pattern(self) -> np.ndarray:
-        """Which entries of M may differ from zero, shape (n_v, n_v), type bool; all unless the
-        machine knows better."""
-        return np.ones((self.n_v, self.n_v), bool)
-
-    def equations(
-        self, t, q, v, u
-    ) -> tuple[Float[Array, "n n"], Float[Array, " n"], ConstraintTerms]:
-        """Mass matrix (n_v, n_v), total force (n_v,) and constraint terms; overridden where one
-        pass through the machine gives all three."""
-        return self.mass_matrix(q), self.total_force(t, q, v, u), self.constraint_terms(t, q, v)
-
-    def constrained_acceleration(
-        self, t, q, v, u, stabilisation: Stabilisation
-    ) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
-        """Acceleration, shape (n_v,), and multipliers, shape (m,), of the index-1 equations; a
-        machine may override it with an elimination that fits its structure."""
-        return constrained_acceleration(self, t, q, v, u, stabilisation)
-
-    def linearise(
-        self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
-    ) -> Linearisation:
-        """The equations about a state: force, mass matrix and derivatives of the residual
-        `M(q) a + Phi_q^T lambda - f`.
-
-        - `acceleration` (n_v,): at which d(M a)/dq counts; None: the mass matrix is frozen;
-        - `multipliers` (m,): at which d(Phi_q^T lambda)/dq counts; None: it is left out;
-        - `hold`: whether held forces are frozen, or differentiated as they act.
-
-        By automatic differentiation, unless a machine that knows its structure overrides it; one
-        that leaves a part out of what was asked says so by `Linearisation.exact`."""
-        return linearise_densely(
-            self, t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
-        )
 
 
 #: numbers of constraints by the structure of the machine: to trace them takes a thousand steps

@@ -14,8 +14,7 @@ from .._base.precision import float_field
 from .._jax.identity import filter_jit
 from .._jax.tracing import is_traced
 from ..math.safe import safe_norm
-from ..mechanics import Linearisation, State, System
-from ..mechanics.linearisation import linearise_densely
+from ..mechanics import Linearisation, State, Structure, System
 from ..mechanics.wrapper import Delegate
 
 
@@ -51,11 +50,37 @@ class PiecewiseLinear(Delegate):
         linear = linear + jnp.einsum("knu,u->kn", self.by_input, u)
         return self.weights(q, v) @ linear
 
+    def structure(self) -> "PiecewiseStructure":
+        return PiecewiseStructure(self)
+
+
+class PiecewiseStructure(Structure):
+    """Structure of `PiecewiseLinear`: that of the machine inside, as far as the force does not
+    matter."""
+
+    system: PiecewiseLinear
+
+    @property
+    def _inner(self) -> Structure:
+        return self.system.inner.structure()
+
+    def momentum(self, q, v):
+        return self._inner.momentum(q, v)
+
+    def mass_solve(self, q, B):
+        return self._inner.mass_solve(q, B)
+
+    def constraint_terms(self, t, q, v):
+        return self._inner.constraint_terms(t, q, v)
+
+    def saddle(self, t, q, active=None, *, jacobian=None):
+        return self._inner.saddle(t, q, active, jacobian=jacobian)
+
     def linearise(self, t, q, v, u, **about):
-        if not self.structured:
-            return linearise_densely(self, t, q, v, u, **about)
-        motion = self.inner.linearise(t, q, v, u, **about)
-        return _Near(motion=motion, f=self.force(t, q, v, u))
+        if not self.system.structured:
+            return super().linearise(t, q, v, u, **about)
+        motion = self._inner.linearise(t, q, v, u, **about)
+        return _Near(motion=motion, f=self.system.force(t, q, v, u))
 
 
 class _Near(Linearisation):

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from .._base.checks import require, require_shape
 from .._base.precision import float_field
-from ..mechanics import State
+from ..mechanics import State, Structure
 from ..mechanics.constraints import ConstraintTerms
 from ..mechanics.wrapper import Delegate
 
@@ -34,6 +34,10 @@ class Subspace(Delegate):
     def coordinate_names(self):
         return tuple(f"y_{i + 1}" for i in range(self.basis.shape[1]))
 
+    @property
+    def velocity_names(self):
+        return self.coordinate_names
+
     def lift(self, state: State) -> State:
         """The state of the full machine."""
         return State(self._q(state.q), self._v(state.v))
@@ -51,14 +55,9 @@ class Subspace(Delegate):
 
     def mass_matrix(self, q):
         at = self._q(q)
-        columns = jax.vmap(lambda b: self.inner.momentum(at, b), in_axes=1, out_axes=1)
+        momentum = self.inner.structure().momentum
+        columns = jax.vmap(lambda b: momentum(at, b), in_axes=1, out_axes=1)
         return self.basis.T @ columns(self.basis)
-
-    def momentum(self, q, v):
-        return self.basis.T @ self.inner.momentum(self._q(q), self._v(v))
-
-    def kinetic_energy(self, q, v):
-        return self.inner.kinetic_energy(self._q(q), self._v(v))
 
     def force(self, t, q, v, u):
         return self.basis.T @ self.inner.force(t, self._q(q), self._v(v), u)
@@ -76,16 +75,11 @@ class Subspace(Delegate):
     def n_constraints(self):
         return self.inner.n_constraints
 
-    @property
-    def one_sided(self):
-        return self.inner.one_sided
-
-    def constraint_terms(self, t, q, v):
-        phi, J, rate, bias = self.inner.constraint_terms(t, self._q(q), self._v(v))
-        return ConstraintTerms(phi, J @ self.basis, rate, bias)
-
     def multiplier_forces(self, t, q, multipliers):
         return self.inner.multiplier_forces(t, self._q(q), multipliers)
+
+    def energies(self, t, q, v):
+        return self.inner.energies(t, self._q(q), self._v(v))
 
     def potential_energy(self, t, q):
         return self.inner.potential_energy(t, self._q(q))
@@ -109,3 +103,23 @@ class Subspace(Delegate):
 
     def default_state(self):
         return self.project(self.inner.default_state())
+
+    def structure(self) -> "SubspaceStructure":
+        return SubspaceStructure(self)
+
+
+class SubspaceStructure(Structure):
+    """Structure of `Subspace`: that of the full machine, projected."""
+
+    system: Subspace
+
+    def momentum(self, q, v):
+        model = self.system
+        inner = model.inner.structure()
+        return model.basis.T @ inner.momentum(model._q(q), model._v(v))
+
+    def constraint_terms(self, t, q, v):
+        model = self.system
+        inner = model.inner.structure()
+        phi, J, rate, bias = inner.constraint_terms(t, model._q(q), model._v(v))
+        return ConstraintTerms(phi, J @ model.basis, rate, bias)

@@ -86,8 +86,9 @@ def _formulation(name: str, numbers: tuple, x64: bool) -> Formulation:
 
 def time_step_warnings(machine: System, integrator: Integrator, dt) -> list[str]:
     """Warnings about vibrations that are too fast for the time step `dt` [s]."""
-    fed = integrator.traits.amplifies_unresolved and machine.separable
-    frequency = machine.fastest_frequency() if integrator.traits.explicit or fed else None
+    structure = machine.structure()
+    fed = integrator.traits.amplifies_unresolved and structure.separable
+    frequency = structure.fastest_frequency() if integrator.traits.explicit or fed else None
     if frequency is None:
         return []
     method, name = type(integrator).__name__, type(machine).__name__

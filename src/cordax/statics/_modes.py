@@ -147,8 +147,9 @@ def _linear_equations(system: System, state: State, controller, t, held: bool):
         a = jnp.linalg.solve(M, force(jnp.zeros(2 * n, state.q.dtype)))
         K = F[:, :n] - jax.jacfwd(lambda dq: change(dq) @ a)(jnp.zeros_like(state.v))
         return M, K, F[:, n:], jnp.zeros((0, n), M.dtype)
-    none = jnp.zeros((0, n), M.dtype)
-    J = system.constraint_terms(t, state.q, 0.0 * state.v).jacobian if multipliers.size else none
+    J = jnp.zeros((0, n), M.dtype)
+    if multipliers.size:
+        J = system.structure().constraint_terms(t, state.q, 0.0 * state.v).jacobian
     return M, F[:, :n], F[:, n:], J
 
 
@@ -156,5 +157,5 @@ def _static_multipliers(system: System, u, q, t, rest) -> Float[Array, " m"]:
     """Multipliers that balance the forces best (least squares) at zero velocity."""
     if system.n_constraints == 0:
         return jnp.zeros(0, rest.dtype)
-    J = system.constraint_terms(t, q, rest).jacobian
+    J = system.structure().constraint_terms(t, q, rest).jacobian
     return jnp.linalg.lstsq(J.T, system.total_force(t, q, rest, u))[0]

@@ -99,7 +99,7 @@ def balance(system: System, t, q, u) -> Balance:
     rest = jnp.zeros(system.n_v, q.dtype)
     eps = jnp.finfo(q.dtype).eps
     n, m = rest.shape[0], system.n_constraints
-    linear = system.linearise(t, q, rest, u, hold=False)
+    linear = system.structure().linearise(t, q, rest, u, hold=False)
     M, K, _ = linear.matrices()
     f, eye, metric = linear.f, jnp.eye(n, dtype=q.dtype), _metric(M, K)
     factor = solve_triangular(jnp.linalg.cholesky(metric), eye, lower=True).T
@@ -108,7 +108,7 @@ def balance(system: System, t, q, u) -> Balance:
         multipliers = phi
         close, allowed, held = jnp.zeros((n, 0), q.dtype), eye, jnp.zeros((n, n), q.dtype)
     else:
-        terms = system.constraint_terms(t, q, rest)
+        terms = system.structure().constraint_terms(t, q, rest)
         phi, jacobian = terms.phi, terms.jacobian
         J = jacobian @ factor
         size = jnp.sqrt(jnp.sum(J * J, axis=1))

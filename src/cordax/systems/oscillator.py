@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 from .._base.checks import known_values, require_positive
 from .._base.precision import float_field
 from ..mechanics import LagrangianSystem, Presentation, Scene, State
+from ..mechanics.lagrangian import LagrangianStructure
 
 
 class Oscillator(LagrangianSystem):
@@ -22,11 +23,6 @@ class Oscillator(LagrangianSystem):
         require_positive("mass", self.mass)
         require_positive("stiffness", self.stiffness)
         require_positive("damping", self.damping, zero_allowed=True)
-
-    @property
-    def separable(self):
-        damping = known_values(self.damping)
-        return damping is None or bool((damping == 0).all())
 
     @property
     def coordinate_names(self):
@@ -54,6 +50,11 @@ class Oscillator(LagrangianSystem):
     def default_state(self):
         return State(jnp.ones(1), jnp.zeros(1))
 
+    def structure(self):
+        damping = known_values(self.damping)
+        undamped = damping is None or bool((damping == 0).all())
+        return _Separable(self) if undamped else super().structure()
+
 
 class Pendulum(LagrangianSystem):
     """A point `mass` [kg] on a massless rod of `length` [m], angle counter-clockwise from hanging
@@ -68,10 +69,6 @@ class Pendulum(LagrangianSystem):
     def __check_init__(self):
         require_positive("mass", self.mass)
         require_positive("length", self.length)
-
-    @property
-    def separable(self):
-        return True
 
     @property
     def coordinate_names(self):
@@ -103,3 +100,14 @@ class Pendulum(LagrangianSystem):
 
     def default_state(self):
         return State(jnp.ones(1), jnp.zeros(1))
+
+    def structure(self):
+        return _Separable(self)
+
+
+class _Separable(LagrangianStructure):
+    """Structure of a machine with constant mass matrix and without damping."""
+
+    @property
+    def separable(self):
+        return True

@@ -215,7 +215,7 @@ def _drift(file: Experiment, run: Trajectory, reference: Trajectory | None = Non
 
 @eqx.filter_jit
 def _rates(robot, t, q, v):
-    return jax.lax.map(lambda x: robot.constraint_terms(*x).rate, (t, q, v))
+    return jax.lax.map(lambda x: robot.structure().constraint_terms(*x).rate, (t, q, v))
 
 
 def _frequencies(file: Experiment) -> np.ndarray:
@@ -283,7 +283,7 @@ def _joint(file: Experiment, run: Trajectory) -> tuple[Joint, Timing]:
 
 
 def _vanishing(robot, state: State) -> int:
-    J = np.asarray(robot.constraint_terms(jnp.asarray(PICK), state.q, state.v).jacobian)
+    J = np.asarray(robot.structure().constraint_terms(jnp.asarray(PICK), state.q, state.v).jacobian)
     sizes = np.linalg.svd(J / np.linalg.norm(J, axis=1, keepdims=True), compute_uv=False)
     return int(np.sum(sizes < 1e-8))
 

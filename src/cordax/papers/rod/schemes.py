@@ -1,6 +1,6 @@
 """One scheme on the rod: order, force evaluations, limits, energy."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,6 +13,7 @@ from ...statics import modes
 from ...systems import SplineRod
 from ..timing import Timing
 from .march import Run, march
+from .setup import UnwarnedStructure
 
 #: as the tables name them
 LABELS = {
@@ -131,12 +132,19 @@ class _Counting(Delegate):
         jax.debug.callback(lambda: self.calls.append(1))
         return self.inner.total_force(t, q, v, u)
 
+    def structure(self) -> "_CountingStructure":
+        return _CountingStructure(self)
+
+
+class _CountingStructure(UnwarnedStructure):
+    system: Any
+
     def acceleration(self, t, q, v, u):
-        jax.debug.callback(lambda: self.calls.append(1))
-        return self.inner.acceleration(t, q, v, u)
+        jax.debug.callback(lambda: self.system.calls.append(1))
+        return self.system.inner.structure().acceleration(t, q, v, u)
 
     def linearise(self, *args, **kwargs):
-        return self.inner.linearise(*args, **kwargs)
+        return self.system.inner.structure().linearise(*args, **kwargs)
 
 
 def evaluations(rod: SplineRod, scheme: str) -> float:

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 
 from ..._jax.materialise import materialise
 from ...math.linalg import gram, inverse, inverse3, matmul, matvec, vecmat
+from ...mechanics import Structure
 from ...mechanics.constraints import ConstraintTerms, Stabilisation
 from ...mechanics.saddle import solve_active
 from .natural import PAIRS, NaturalBody, axes, place, rigidity
@@ -270,3 +271,26 @@ def acceleration(robot, c: Constants, t, q, v, u, stabilisation: Stabilisation):
     scale = np.where(_ROWS == _COLUMNS, 0.5, 1.0)
     rigid = scale * 0.5 * (L[_ROWS, _COLUMNS] + L[_COLUMNS, _ROWS])
     return acceleration, jnp.concatenate([multipliers, rigid])
+
+
+class BlockStructure(Structure):
+    """Structure of a `CableRobot`."""
+
+    def mass_solve(self, q, B):
+        c, k = self.system._constants(), B.shape[1]
+        bodies = [c.platform] if c.payload is None else [c.platform, c.payload]
+        parts = [
+            matmul(body.inverse_weights, B[12 * i : 12 * i + 12].reshape(4, 3 * k))
+            for i, body in enumerate(bodies)
+        ]
+        own = B[12 * len(bodies) :] / c.own_inertia[:, None]
+        return jnp.concatenate([*(part.reshape(12, k) for part in parts), own])
+
+    def constraint_terms(self, t, q, v):
+        return constraint_terms(self.system, self.system._constants(), t, q, v)
+
+    def constrained_acceleration(self, t, q, v, u, stabilisation):
+        robot = self.system
+        if robot.payload is not None:
+            return super().constrained_acceleration(t, q, v, u, stabilisation)
+        return acceleration(robot, robot._constants(), t, q, v, u, stabilisation)

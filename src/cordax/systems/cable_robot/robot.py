@@ -17,6 +17,7 @@ from ..._base.checks import (
     require,
     require_finite,
     require_instance,
+    require_known,
     require_positive,
     require_rotation,
     require_shape,
@@ -24,9 +25,7 @@ from ..._base.checks import (
 from ..._base.fields import part_field
 from ..._base.precision import as_float_array, float_field
 from ..._jax.program_cache import kept_filter_jit
-from ...math.linalg import matmul
 from ...mechanics import Presentation, State, System
-from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.parts.cables import Cables, ElasticCables, RigidCables
 from ...mechanics.parts.drives import Drive
 from ...mechanics.parts.exits import Exit
@@ -170,16 +169,6 @@ class CableRobot(System):
             blocks.append(jnp.kron(c.payload.mass_weights, eye))
         return jax.scipy.linalg.block_diag(*blocks, jnp.diag(c.own_inertia))
 
-    def mass_solve(self, q, B):
-        c, k = self._constants(), B.shape[1]
-        bodies = [c.platform] if c.payload is None else [c.platform, c.payload]
-        parts = [
-            matmul(body.inverse_weights, B[12 * i : 12 * i + 12].reshape(4, 3 * k))
-            for i, body in enumerate(bodies)
-        ]
-        own = B[12 * len(bodies) :] / c.own_inertia[:, None]
-        return jnp.concatenate([*(part.reshape(12, k) for part in parts), own])
-
     def force(self, t, q, v, u):
         c = self._constants()
         parts, rates = self.split(q), self.split(v)
@@ -233,13 +222,8 @@ class CableRobot(System):
         L = self.exits.length(t, place(self._constants().attachments, parts.platform), parts.exits)
         return jnp.concatenate([2.0 * L * multipliers[:n], multipliers[n:]])
 
-    def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        return structured.constraint_terms(self, self._constants(), t, q, v)
-
-    def constrained_acceleration(self, t, q, v, u, stabilisation):
-        if self.payload is not None:
-            return super().constrained_acceleration(t, q, v, u, stabilisation)
-        return structured.acceleration(self, self._constants(), t, q, v, u, stabilisation)
+    def structure(self) -> structured.BlockStructure:
+        return structured.BlockStructure(self)
 
     def potential_energy(self, t, q):
         c, parts = self._constants(), self.split(q)

@@ -24,14 +24,14 @@ class Mobility(NamedTuple):
 
 @kept_filter_jit
 def _phi_and_jacobian(machine, q):
-    terms = machine.constraint_terms(jnp.zeros(()), q, jnp.zeros(machine.n_v, q.dtype))
+    terms = machine.structure().constraint_terms(jnp.zeros(()), q, jnp.zeros(machine.n_v, q.dtype))
     return terms.phi, terms.jacobian
 
 
 @kept_filter_jit
 def _jacobian_and_mass(machine, q):
     v, u = jnp.zeros(machine.n_v, q.dtype), jnp.zeros(machine.n_u, q.dtype)
-    M, _, terms = machine.equations(jnp.zeros(()), q, v, u)
+    M, _, terms = machine.structure().equations(jnp.zeros(()), q, v, u)
     return terms.jacobian, M
 
 

@@ -11,15 +11,11 @@ from jaxtyping import Array, Float
 from ..._base.checks import require, require_shape
 from ..._base.fields import names_field, part_field
 from ..._base.precision import float_field
-from ..._jax.materialise import materialise
 from ..._jax.program_cache import kept_filter_jit
 from ..._jax.trace_memo import once
-from ...math.linalg import solve
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.contacts import joined
-from ...mechanics.elimination import Eliminated, selection
 from ...mechanics.presentation import Presentation
-from ...mechanics.saddle import SaddlePoint, WholeMatrix
 from ...mechanics.state import State
 from ...mechanics.system import System
 from . import drawing, drums, dynamics, kinematics, validity, winding
@@ -31,6 +27,7 @@ from .contact import Contact
 from .elements import Element, Inert, Instant, JointLimits
 from .joints import Fixed
 from .loops import Loop
+from .structure import MechanismStructure
 from .tension_cables import TensionCables
 from .tree import Tree, tree_of
 from .winding import follows_winding
@@ -313,17 +310,6 @@ class Mechanism(System):
         f = joint - dynamics.bias(self.tree, at.motions, inertia, self.gravity, wrenches)
         return jnp.concatenate([f, *rates]) if rates else f
 
-    @follows_winding
-    def acceleration(self, t, q, v, u):
-        """Acceleration without constraints. The states of elements are not part of the linear
-        system."""
-        if not any(e.has_inertia or e.state_names for e in self.elements):
-            return super().acceleration(t, q, v, u)
-        at, n = self.instant(t, q, v), self.tree.n_v
-        inertia = once(dynamics.world_inertia, at.motions.poses, self._constants().masses)
-        f = self._force(at, u, inertia)
-        return jnp.concatenate([solve(self._joint_masses(at), f[:n], spd=True), f[n:]])
-
     def _efforts(self, at: Instant, u, driven: bool = False):
         """Joint forces (n,), wrenches (N, 6) or None, and rates of states, of all elements or of
         driven ones."""
@@ -371,10 +357,6 @@ class Mechanism(System):
         poses = kinematics.poses(self.tree, c.placements, q)
         return loop_terms.residuals(self._groups, c.loops, t, q, poses.R, poses.p)
 
-    @follows_winding
-    def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        return self._loop_terms(t, q, v)
-
     def _loop_terms(self, t, q, v) -> ConstraintTerms:
         motions = self.motions(q, v)
         q, v, states = self._cut(q, v)
@@ -385,55 +367,8 @@ class Mechanism(System):
         wider = jnp.pad(terms.jacobian, ((0, 0), (0, len(self.state_names))))
         return terms._replace(jacobian=wider)
 
-    @follows_winding
-    def equations(self, t, q, v, u):
-        at = self.instant(t, q, v)
-        inertia = once(dynamics.world_inertia, at.motions.poses, self._constants().masses)
-        return materialise(
-            (
-                self._with_states(self._joint_masses(at)),
-                self._force(at, u, inertia),
-                self._loop_terms(t, q, v),
-            )
-        )
-
-    @follows_winding
-    def constrained_acceleration(self, t, q, v, u, stabilisation):
-        M, f, terms = self.equations(t, q, v, u)
-        alpha, beta, active = stabilisation
-        wanted = -terms.bias - 2.0 * alpha * terms.rate - beta**2 * terms.phi
-        return self._saddle(M, terms.jacobian, active).solve(f, wanted)
-
-    @follows_winding
-    def saddle(self, t, q, active=None, *, jacobian=None):
-        if self.mass_is_regular:
-            return super().saddle(t, q, active, jacobian=jacobian)
-        if jacobian is None:
-            jacobian = self.constraint_terms(t, q, jnp.zeros(self.n_v, q.dtype)).jacobian
-        return self._saddle(self.mass_matrix(q), jacobian, active)
-
-    def _saddle(self, M, J, active) -> SaddlePoint:
-        """Saddle-point solver. It eliminates the dependent velocities if `independent` names as
-        many velocities as there are degrees of freedom without redundant constraints."""
-        named = set(self.independent)
-        if active is not None or not named or len(named) != self.n_v - self.n_constraints:
-            return WholeMatrix(M, J, active)
-        return Eliminated(M, J, selection(self, self._independent()))
-
-    def _independent(self) -> np.ndarray:
-        return self.tree.speeds(self.independent, "independent")
-
-    @property
-    def constraint_pattern(self) -> np.ndarray:
-        """Which entries of the constraints' Jacobian may differ from zero, shape (m, n_v)."""
-        rows = loop_terms.pattern(self.tree, self._groups)
-        return np.pad(rows, ((0, 0), (0, len(self.state_names))))
-
-    @property
-    def mass_pattern(self):
-        if any(e.has_inertia for e in self.elements) or self.state_names:
-            return super().mass_pattern
-        return self.tree.pairs.place < len(self.tree.pairs.first)
+    def structure(self) -> MechanismStructure:
+        return MechanismStructure(self)
 
     # --- contact
     def _touching(self) -> list[Contact | JointLimits]:

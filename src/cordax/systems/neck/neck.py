@@ -37,6 +37,7 @@ from ..._jax.materialise import materialise
 from ...math.linalg import matvec
 from ...math.trigonometry import sincos
 from ...mechanics import LagrangianSystem, Presentation, State
+from ...mechanics.lagrangian import LagrangianStructure
 from ...mechanics.presentation import tension_range
 from . import closed_form as closed
 from .drawing import geometry
@@ -319,20 +320,8 @@ class Neck(LagrangianSystem):
     def force(self, t, q, v, u):
         return closed.force(self, q, v, u) if self.closed_form else super().force(t, q, v, u)
 
-    def acceleration(self, t, q, v, u):
-        if self.closed_form:
-            return closed.acceleration(self, q, v, u, self.held(t, q, v))
-        return super().acceleration(t, q, v, u)
-
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        if self.closed_form and (hold or self.elastic):
-            held = lambda v: self.held(t, q, v)
-            # the friction of a motor depends only on the rate of the same motor
-            drag = None if hold else -jax.jvp(held, (v,), (jnp.ones_like(v),))[1]
-            return closed.linearise(self, q, v, u, held(v), acceleration, drag)
-        return super().linearise(
-            t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
-        )
+    def structure(self):
+        return NeckStructure(self) if self.closed_form else super().structure()
 
     # --- outputs and drawing
     def tension(self, t, q, v, u):
@@ -342,7 +331,7 @@ class Neck(LagrangianSystem):
             stretching = jax.jvp(self.elongation, (q,), (v,))[1]
             return self.tendon.stiffness * self.elongation(q) + self.tendon.damping * stretching
         first = lambda q: jax.jvp(self.motor_angle, (q,), (v,))[1]
-        a = self.acceleration(t, q, v, u)
+        a = self.structure().acceleration(t, q, v, u)
         rotor = jax.jvp(self.motor_angle, (q,), (a,))[1] + jax.jvp(first, (q,), (v,))[1]
         return (self.motors.inertia * rotor - u - self.held(t, q, v)) / self.motors.travel
 
@@ -406,6 +395,26 @@ class Neck(LagrangianSystem):
         """Derivatives of the tendon lengths: J_l = dl/dalpha [m/rad] and H = d^2 l/dalpha^2
         [m/rad^2], shape (n_tendons, n_joints) each (the Hessian is diagonal)."""
         return closed.length_derivatives(self, alpha)
+
+
+class NeckStructure(LagrangianStructure):
+    """Structure of a neck in closed form."""
+
+    system: Neck
+
+    def acceleration(self, t, q, v, u):
+        return closed.acceleration(self.system, q, v, u, self.system.held(t, q, v))
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        neck = self.system
+        if not hold and not neck.elastic:
+            return super().linearise(
+                t, q, v, u, acceleration=acceleration, multipliers=multipliers, hold=hold
+            )
+        held = lambda v: neck.held(t, q, v)
+        # the friction of a motor depends only on the rate of the same motor
+        drag = None if hold else -jax.jvp(held, (v,), (jnp.ones_like(v),))[1]
+        return closed.linearise(neck, q, v, u, held(v), acceleration, drag)
 
 
 def _summary(run) -> dict[str, str]:

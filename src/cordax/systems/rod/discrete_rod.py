@@ -17,7 +17,7 @@ from ..._base.checks import require, require_positive, require_shape
 from ..._base.fields import part_field
 from ..._base.precision import float_field
 from ..._jax.materialise import materialise
-from ...mechanics import Presentation, Scene, State, System
+from ...mechanics import Presentation, Scene, State, Structure, System
 from ...mechanics.reference_motion import Reference, reference_field, require_position
 from .energy import dot
 from .joints import (
@@ -273,19 +273,6 @@ class DiscreteRod(System):
         resists = self._joints(held, u).resistance(x, rate)
         return self._outside(v) - split(gathered(resists))
 
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """Linearise joint by joint; the mass matrix is constant, and there are no constraints."""
-        held, x, rate = self._moving(t, q, v)
-        resists, elastic, viscous = self._joints(held, u).linearised(x, rate)
-        kinds = np.array([1.0, 1.0, 1.0, 0.0])[:, None] * np.ones(self.segments)
-        return JointLinearisation(
-            f=self._outside(v) - split(gathered(resists)),
-            elastic=elastic,
-            viscous=viscous,
-            air=self.drag * self.spacing * kinds,
-            masses=joined(self._masses()),
-        )
-
     def _masses(self):
         node = self.line_density * self.spacing
         kinds = np.repeat([0, 1], [3 * (self.segments - 1), self.segments])
@@ -294,11 +281,8 @@ class DiscreteRod(System):
     def mass_matrix(self, q):
         return jnp.diag(self._masses())
 
-    def momentum(self, q, v):
-        return self._masses() * v
-
-    def mass_solve(self, q, B):
-        return B / self._masses()[:, None]
+    def structure(self) -> "DiscreteStructure":
+        return DiscreteStructure(self)
 
     def valid(self, t, q, v):
         """Whether no segment is stretched to three times its length or has rotated by nearly half a
@@ -377,6 +361,32 @@ class DiscreteRod(System):
         Q, R = jnp.linalg.qr(jnp.concatenate([columns, prior]))
         found = jax.scipy.linalg.solve_triangular(R, Q.T @ right)
         return found[: sizes.shape[0]].reshape(2, -1).T
+
+
+class DiscreteStructure(Structure):
+    """Structure of `DiscreteRod`."""
+
+    system: DiscreteRod
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        """Linearise joint by joint; the mass matrix is constant, and there are no constraints."""
+        rod = self.system
+        held, x, rate = rod._moving(t, q, v)
+        resists, elastic, viscous = rod._joints(held, u).linearised(x, rate)
+        kinds = np.array([1.0, 1.0, 1.0, 0.0])[:, None] * np.ones(rod.segments)
+        return JointLinearisation(
+            f=rod._outside(v) - split(gathered(resists)),
+            elastic=elastic,
+            viscous=viscous,
+            air=rod.drag * rod.spacing * kinds,
+            masses=joined(rod._masses()),
+        )
+
+    def momentum(self, q, v):
+        return self.system._masses() * v
+
+    def mass_solve(self, q, B):
+        return B / self.system._masses()[:, None]
 
 
 def _unit(x):

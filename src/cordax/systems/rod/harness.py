@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base.checks import require, require_known, require_whole
 from ..._base.fields import part_field
-from ...mechanics import Presentation, Scene, State, System
+from ...mechanics import Presentation, Scene, State, Structure, System
 from ...mechanics.constraints import ConstraintTerms
 from .linearisation import HarnessLinearisation
 from .spline_rod import SplineRod
@@ -93,28 +93,13 @@ class Harness(System):
     def mass_matrix(self, q):
         return jax.scipy.linalg.block_diag(*(rod.mass_matrix(q) for rod in self.rods))
 
-    def mass_solve(self, q, B):
-        blocks = jnp.split(B, np.cumsum([rod.n_q for rod in self.rods])[:-1])
-        return jnp.concatenate(
-            [rod.mass_solve(q, b) for rod, b in zip(self.rods, blocks, strict=True)]
-        )
-
     def force(self, t, q, v, u):
         inputs = self.parts(u, [rod.n_u for rod in self.rods])
         each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
         return jnp.concatenate([rod.force(t, a, b, c) for rod, a, b, c in each])
 
-    def momentum(self, q, v):
-        each = zip(self.rods, self.parts(q), self.parts(v), strict=True)
-        return jnp.concatenate([rod.momentum(a, b) for rod, a, b in each])
-
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """Linearise chain by chain. Masses are constant and joints linear, so accelerations and
-        multipliers contribute nothing."""
-        inputs = self.parts(u, [rod.n_u for rod in self.rods])
-        each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
-        chains = tuple(rod.linearise(t, a, b, c) for rod, a, b, c in each)
-        return HarnessLinearisation(chains)  # pyright: ignore[reportCallIssue]
+    def structure(self) -> "HarnessStructure":
+        return HarnessStructure(self)
 
     def _end(self, t, parts, rod: int, side: Side):
         """Position, tangent and angle of an end, shape (7,)."""
@@ -135,12 +120,6 @@ class Harness(System):
                 self._end(t, parts, rod, side) - sign * self._end(t, parts, other, other_side)
             )
         return jnp.concatenate(rows) if rows else jnp.zeros(0, q.dtype)
-
-    def constraint_terms(self, t, q, v):
-        # linear in q with constant coefficients: no bias, and the same Jacobian for all states
-        J = jax.jacfwd(self.constraint, argnums=1)(t, jnp.zeros_like(q))
-        phi, rate = jax.jvp(lambda q: self.constraint(t, q), (q,), (v,))
-        return ConstraintTerms(phi, J, rate, jnp.zeros_like(phi))
 
     def potential_energy(self, t, q):
         return sum(
@@ -177,3 +156,36 @@ class Harness(System):
         join = lambda kind: jnp.concatenate([s.lines[kind] for s in scenes])
         points = jnp.concatenate([s.points["end"] for s in scenes])
         return Scene(lines={"rod": join("rod")}, points={"end": points})
+
+
+class HarnessStructure(Structure):
+    """Structure of `Harness`: those of its rods."""
+
+    system: Harness
+
+    def mass_solve(self, q, B):
+        rods = self.system.rods
+        blocks = jnp.split(B, np.cumsum([rod.n_q for rod in rods])[:-1])
+        each = zip(rods, blocks, strict=True)
+        return jnp.concatenate([rod.structure().mass_solve(q, b) for rod, b in each])
+
+    def momentum(self, q, v):
+        rods, parts = self.system.rods, self.system.parts
+        each = zip(rods, parts(q), parts(v), strict=True)
+        return jnp.concatenate([rod.structure().momentum(a, b) for rod, a, b in each])
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        """Linearise chain by chain. Masses are constant and joints linear, so accelerations and
+        multipliers contribute nothing."""
+        rods, parts = self.system.rods, self.system.parts
+        inputs = parts(u, [rod.n_u for rod in rods])
+        each = zip(rods, parts(q), parts(v), inputs, strict=True)
+        chains = tuple(rod.structure().linearise(t, a, b, c) for rod, a, b, c in each)
+        return HarnessLinearisation(chains)  # pyright: ignore[reportCallIssue]
+
+    def constraint_terms(self, t, q, v):
+        # linear in q with constant coefficients: no bias, and the same Jacobian for all states
+        constraint = self.system.constraint
+        J = jax.jacfwd(constraint, argnums=1)(t, jnp.zeros_like(q))
+        phi, rate = jax.jvp(lambda q: constraint(t, q), (q,), (v,))
+        return ConstraintTerms(phi, J, rate, jnp.zeros_like(phi))

@@ -18,16 +18,14 @@ from ..._base.fields import count_field, flag_field, part_field
 from ..._base.precision import as_float_array, float_field
 from ..._jax.materialise import materialise
 from ...math import bsplines
-from ...math.linalg import matvec
 from ...mechanics import Presentation, Scene, State, System
 from . import energy as elastic
 from . import kelvin_voigt, stiffness
 from .end_supports import End
 from .layout import Layout, layout
-from .linearisation import RodLinearisation
 from .obstacles import Obstacle
 from .quadrature import Quadrature, Spans, check_rule, quadrature, times_gram
-from .uniform_modes import fastest_straight
+from .structure import SplineStructure
 
 
 class SplineRod(System):
@@ -125,10 +123,6 @@ class SplineRod(System):
         if not self.plastic:
             return loads
         return (*loads, *(f"plastic_{j + 1}" for j in range(self.points.weights.size)))
-
-    @property
-    def separable(self):
-        return not self.viscous and not self.obstacles
 
     @property
     def span(self) -> Float[Array, ""]:
@@ -284,53 +278,8 @@ class SplineRod(System):
             *(J[c] * G for c, G in enumerate(self.layout.gram_blocks))
         )
 
-    def momentum(self, q, v):
-        zero = jnp.zeros(4, v.dtype)
-        P = times_gram(self.layout.join(v, zero, zero, zero, zero))
-        return self.layout.split((self.densities() * self.span)[:, None] * P)
-
-    def mass_solve(self, q, B):
-        parts = np.cumsum([len(f) for f in self.layout.free])[:-1]
-        J = self.densities() * self.span
-        blocks = jnp.split(B, parts)
-        return jnp.concatenate(
-            [
-                inverse @ b / J[c]
-                for c, (inverse, b) in enumerate(
-                    zip(self.layout.gram_inverses, blocks, strict=True)
-                )
-            ]
-        )
-
-    def acceleration(self, t, q, v, u):
-        parts = np.cumsum([len(f) for f in self.layout.free])[:-1]
-        J = self.densities() * self.span
-        forces = jnp.split(self.total_force(t, q, v, u), parts)
-        return jnp.concatenate(
-            [
-                matvec(jnp.asarray(inverse), f) / J[c]
-                for c, (inverse, f) in enumerate(
-                    zip(self.layout.gram_inverses, forces, strict=True)
-                )
-            ]
-        )
-
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """Linearise span by span; if quadrature points lie on knots, differentiate the whole
-        force."""
-        if self.quadrature[0] != "gauss" or not self.closed_form:
-            # the mass matrix is constant and a single rod has no constraints
-            return super().linearise(t, q, v, u)
-        P, dP = self.control(t, q), self.control_rate(t, v)
-        K, D = self._span_matrices(P, dP, u)
-        return RodLinearisation(  # pyright: ignore[reportCallIssue]
-            self.force(t, q, v, u),
-            materialise(K),
-            D,
-            jnp.stack([self.left.stiffness, self.right.stiffness]),
-            self.densities() * self.span,
-            self.layout,
-        )
+    def structure(self) -> SplineStructure:
+        return SplineStructure(self)
 
     def _span_matrices(self, P, dP, u):
         """Span matrices of minus the derivatives of all forces along the rod by control points, and
@@ -360,11 +309,6 @@ class SplineRod(System):
         flat = r.reshape(3, -1), dr.reshape(3, -1)
         push = [o.force(*flat, 0.5 * self.diameter) for o in self.obstacles]
         return sum(push[1:], push[0]).reshape(r.shape)
-
-    def fastest_frequency(self):
-        """Highest frequency [rad/s] of the straight rod, from its axial, bending and twisting
-        stiffness."""
-        return fastest_straight(self)
 
     def valid(self, t, q, v):
         """Whether no part of the control polygon is stretched to ten times its length. Explicit

@@ -7,13 +7,14 @@ from jaxtyping import Array, Float
 from ..._base.checks import require
 from ..._base.fields import part_field
 from ..._jax.materialise import materialise
-from ...mechanics import Presentation, State, System
+from ...mechanics import Presentation, State
 from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.residual_linearisation import ResidualStructure, ResidualSystem
 from . import axial_elimination, ends
 from .robot import RopeRobot
 
 
-class AxialRopes(System):
+class AxialRopes(ResidualSystem):
     """`ropes` whose elongations are constant plus linear along each rope, by Galerkin's method.
     This removes axial waves, and with them the stiffness that rules out explicit steps.
 
@@ -89,13 +90,6 @@ class AxialRopes(System):
     def momentum(self, q, v):
         return self._projected(self.ropes.momentum(self._whole(q), self._whole(v)))
 
-    def mass_matrix(self, q):
-        columns = jnp.eye(self.n_v, dtype=q.dtype)
-        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
-
-    def force(self, t, q, v, u):
-        return self._projected(self.ropes.force(t, self._whole(q), self._whole(v), u))
-
     def residual(self, t, q, v, u, a, multipliers):
         q, v, a = (self._whole(x) for x in (q, v, a))
         return self._projected(self.ropes.residual(t, q, v, u, a, multipliers))
@@ -103,41 +97,10 @@ class AxialRopes(System):
     def constraint(self, t, q):
         return self.ropes.constraint(t, self._whole(q))
 
-    def constraint_terms(self, t, q, v):
-        if not self.n_constraints:
-            return super().constraint_terms(t, q, v)
-        phi, J, rate, bias = self.ropes.constraint_terms(t, self._whole(q), self._whole(v))
-        return ConstraintTerms(phi, jax.vmap(self._projected)(J), rate, bias)
-
-    def acceleration(self, t, q, v, u):
-        return self._accelerations(t, q, v, u, None)[0]
-
-    def constrained_acceleration(self, t, q, v, u, stabilisation):
-        if stabilisation.active is not None:
-            return super().constrained_acceleration(t, q, v, u, stabilisation)
-        return self._accelerations(t, q, v, u, stabilisation)
-
-    def _accelerations(self, t, q, v, u, stabilisation):
-        ropes, q, v = self.ropes, self._whole(q), self._whole(v)
-        seg, x = ropes.motion(q, v)
-        x = materialise(x)
-        c, swept = axial_elimination.sweep(seg, x, ropes.elastic_rows(seg, x), ropes.gravity)
-        platform = jnp.zeros(0, q.dtype)
-        if not ropes.n_constraints:
-            pull = ropes.tip(u)
-        else:
-            push = ropes.platform_push(u)
-            held = ropes.holding(t, q, v)
-            _, platform, pull = ends.close(ropes.roots, x, c, held, stabilisation, push)
-            platform = jnp.zeros(0, q.dtype) if platform is None else platform
-        angles, stretch = axial_elimination.substitute(swept, pull)
-        a = jnp.concatenate([angles.T.reshape(-1), platform, stretch.T.reshape(-1)])
-        return a, pull.T.reshape(-1) if ropes.n_constraints else jnp.zeros(0, q.dtype)
+    def structure(self) -> "AxialStructure":
+        return AxialStructure(self)
 
     # --- energies, states and outputs: those of the whole robot
-    def kinetic_energy(self, q, v):
-        return self.ropes.kinetic_energy(self._whole(q), self._whole(v))
-
     def potential_energy(self, t, q):
         return self.ropes.potential_energy(t, self._whole(q))
 
@@ -154,3 +117,42 @@ class AxialRopes(System):
     def geometry(self, t, q):
         """Scene at time `t` [s] and coordinates `q`."""
         return self.ropes.geometry(t, self._whole(q))
+
+
+class AxialStructure(ResidualStructure):
+    """Structure of `AxialRopes`."""
+
+    system: AxialRopes
+
+    def constraint_terms(self, t, q, v):
+        machine = self.system
+        if not machine.n_constraints:
+            return super().constraint_terms(t, q, v)
+        of_ropes = machine.ropes.structure().constraint_terms
+        phi, J, rate, bias = of_ropes(t, machine._whole(q), machine._whole(v))
+        return ConstraintTerms(phi, jax.vmap(machine._projected)(J), rate, bias)
+
+    def acceleration(self, t, q, v, u):
+        return self._accelerations(t, q, v, u, None)[0]
+
+    def constrained_acceleration(self, t, q, v, u, stabilisation):
+        if stabilisation.active is not None:
+            return super().constrained_acceleration(t, q, v, u, stabilisation)
+        return self._accelerations(t, q, v, u, stabilisation)
+
+    def _accelerations(self, t, q, v, u, stabilisation):
+        ropes, q, v = self.system.ropes, self.system._whole(q), self.system._whole(v)
+        seg, x = ropes.motion(q, v)
+        x = materialise(x)
+        c, swept = axial_elimination.sweep(seg, x, ropes.elastic_rows(seg, x), ropes.gravity)
+        platform = jnp.zeros(0, q.dtype)
+        if not ropes.n_constraints:
+            pull = ropes.tip(u)
+        else:
+            push = ropes.platform_push(u)
+            held = ropes.holding(t, q, v)
+            _, platform, pull = ends.close(ropes.roots, x, c, held, stabilisation, push)
+            platform = jnp.zeros(0, q.dtype) if platform is None else platform
+        angles, stretch = axial_elimination.substitute(swept, pull)
+        a = jnp.concatenate([angles.T.reshape(-1), platform, stretch.T.reshape(-1)])
+        return a, pull.T.reshape(-1) if ropes.n_constraints else jnp.zeros(0, q.dtype)

@@ -22,7 +22,7 @@ FIRST, LAST = 1e-4, 1e12
 def _unbalanced(robot, t, q, pull, u):
     """Unbalanced forces, constraint violations and constraint Jacobian."""
     v = jnp.zeros_like(q)
-    terms = robot.constraint_terms(t, q, v)
+    terms = robot.structure().constraint_terms(t, q, v)
     left = -robot.residual(t, q, v, u, v, pull)
     return left, terms.phi, terms.jacobian
 
@@ -31,7 +31,7 @@ def _step(robot, t, q, pull, u, h2):
     """Changes of the coordinates and pulls after one step."""
     v = jnp.zeros_like(q)
     left, phi, J = _unbalanced(robot, t, q, pull, u)
-    motion = robot.linearise(t, q, v, u, multipliers=pull)
+    motion = robot.structure().linearise(t, q, v, u, multipliers=pull)
     zero = jnp.zeros_like(h2)
     if not robot.n_constraints:
         return motion.implicit_solver(zero, h2)(h2 * left), pull
@@ -100,7 +100,7 @@ def _settle(robot, t, q, u, max_steps):
 def _step_of(robot, fixed, t, at, q, pull, u, inputs):
     """Newton's step with the matrix of `fixed` and the forces of `robot`."""
     left, phi, J = _unbalanced(robot, t, q, pull, u)
-    motion = fixed.linearise(at, q, jnp.zeros_like(q), inputs, multipliers=pull)
+    motion = fixed.structure().linearise(at, q, jnp.zeros_like(q), inputs, multipliers=pull)
     zero, h2 = jnp.zeros((), q.dtype), jnp.asarray(LAST, q.dtype)
     if not robot.n_constraints:
         return motion.implicit_solver(zero, h2)(h2 * left), jnp.zeros_like(pull)

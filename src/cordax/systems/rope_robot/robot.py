@@ -19,23 +19,22 @@ from ..._base.checks import (
 )
 from ..._base.fields import count_field, part_field
 from ..._base.precision import as_float_array, finite_array, float_field
-from ..._jax.materialise import materialise
 from ..._jax.program_cache import kept_filter_jit
-from ...mechanics import Presentation, State, System
-from ...mechanics.constraints import ConstraintTerms
+from ...mechanics import Presentation, State
 from ...mechanics.presentation import tension_range
 from ...mechanics.reference_motion import Reference, reference_field
-from . import block_elimination, drawing, ends, forward, inverse
+from ...mechanics.residual_linearisation import ResidualSystem
+from . import block_elimination, drawing, ends, inverse
 from .equilibrium import settled
 from .initial_arcs import arcs, below
 from .laws import LinearRope, RopeLaw
-from .linearisation import RopeLinearisation, RopeSaddlePoint
 from .platform import Platform
 from .segments import Layout, Motion, Segments, is_reached, motion, segments
+from .structure import RopeStructure
 from .summary import summary
 
 
-class RopeRobot(System):
+class RopeRobot(ResidualSystem):
     """m ropes of `count` segments each in the plane (x, z), z up.
 
     - `roots` (m, 2) [m]: points from which the ropes hang;
@@ -226,8 +225,8 @@ class RopeRobot(System):
         return ends.held_by_motion(self.end_point, t)
 
     # --- equations
-    def force(self, t, q, v, u):
-        return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
+    def structure(self) -> RopeStructure:
+        return RopeStructure(self)
 
     def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
         """Compute `M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
@@ -254,10 +253,6 @@ class RopeRobot(System):
         rows, _ = inverse.inertia_rows(seg, x, a, at, weightless, none)
         return self.join(rows, None if self.platform is None else self.platform.inertias * w)
 
-    def mass_matrix(self, q):
-        columns = jnp.eye(self.n_v, dtype=q.dtype)
-        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
-
     def constraint(self, t, q):
         if not self.n_constraints:
             return jnp.zeros(0, q.dtype)
@@ -271,53 +266,7 @@ class RopeRobot(System):
             there = self.end_point.position(t).T
         return (place - there).T.reshape(-1)
 
-    def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        if not self.n_constraints:
-            return super().constraint_terms(t, q, v)
-        _, x = self.motion(q, v)
-        return materialise(ends.terms(self.roots, x, self.holding(t, q, v)))
-
-    def acceleration(self, t, q, v, u):
-        return self._accelerations(t, q, v, u, None)[0]
-
-    def constrained_acceleration(self, t, q, v, u, stabilisation):
-        if stabilisation.active is not None:
-            return super().constrained_acceleration(t, q, v, u, stabilisation)
-        return self._accelerations(t, q, v, u, stabilisation)
-
-    def _accelerations(self, t, q, v, u, stabilisation):
-        seg, x = self.motion(q, v)
-        x = materialise(x)
-        elastic = self.elastic_rows(seg, x)
-        c = forward.condense(seg, x, -elastic, self.gravity)
-        if not self.n_constraints:
-            end = forward.sym(forward.sym_inverse(c.stiff), c.push - self.tip(u))
-            return self.join(forward.substitute(seg, x, c, end)), jnp.zeros(0, q.dtype)
-        held, push = self.holding(t, q, v), self.platform_push(u)
-        end, a, pull = ends.close(self.roots, x, c, held, stabilisation, push)
-        return self.join(forward.substitute(seg, x, c, end), a), pull.T.reshape(-1)
-
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        return RopeLinearisation.about(self, t, q, v, u, acceleration, multipliers)
-
-    def mass_solve(self, q, B):
-        rest = jnp.zeros_like(q)
-        at = self.linearise(jnp.zeros((), q.dtype), q, rest, jnp.zeros(self.n_u, q.dtype))
-        return jax.vmap(at.implicit_solver(jnp.zeros((), q.dtype)), in_axes=1, out_axes=1)(B)
-
-    def saddle(self, t, q, active=None, *, jacobian=None):
-        if active is not None or not self.n_constraints:
-            return super().saddle(t, q, active, jacobian=jacobian)
-        rest, zero = jnp.zeros_like(q), jnp.zeros((), q.dtype)
-        J = self.constraint_terms(t, q, rest).jacobian if jacobian is None else jacobian
-        motion = self.linearise(t, q, rest, jnp.zeros(self.n_u, q.dtype))
-        return RopeSaddlePoint(motion.constrained_solver(J, zero))
-
     # --- energies
-    def kinetic_energy(self, q, v):
-        """Kinetic energy [J]."""
-        return 0.5 * jnp.sum(v * self.momentum(q, v))
-
     def potential_energy(self, t, q):
         seg, x = self.motion(q, jnp.zeros_like(q))
         step = x.length * x.along[1]

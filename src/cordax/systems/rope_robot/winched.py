@@ -9,9 +9,10 @@ from jaxtyping import Array, Float
 from ..._base.checks import require, require_positive, require_shape, require_values
 from ..._base.fields import part_field
 from ..._base.precision import as_float_array, float_field
-from ...mechanics import Presentation, State, System
+from ...mechanics import Presentation, State
 from ...mechanics.constraints import ConstraintTerms
 from ...mechanics.parts.drives import Drive, Winches
+from ...mechanics.residual_linearisation import ResidualStructure, ResidualSystem
 from .reeled_rope import PaidOut
 from .robot import RopeRobot
 from .winched_linearisation import WinchedLinearisation, WinchedSaddlePoint
@@ -25,7 +26,7 @@ FITTING = (
 )
 
 
-class WinchedRopes(System):
+class WinchedRopes(ResidualSystem):
     """A rope robot on winches.
 
     - `ropes`: the robot with all ropes at their `length`;
@@ -179,9 +180,6 @@ class WinchedRopes(System):
             last = last + multipliers[k:, None]
         return jnp.concatenate([first, last.reshape(-1)])
 
-    def force(self, t, q, v, u):
-        return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
-
     def momentum(self, q, v):
         own, rate = self.split(v)
         rest = jnp.zeros((), q.dtype)  # lengths of winches do not depend on time
@@ -194,10 +192,6 @@ class WinchedRopes(System):
         coordinate."""
         return self._own_inertia(t, y) + self.moved[:, None] * self.lever(t, y) ** 2
 
-    def mass_matrix(self, q):
-        columns = jnp.eye(self.n_v, dtype=q.dtype)
-        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
-
     def constraint(self, t, q):
         own, y = self.split(q)
         rows = self.paid_out(t, q, jnp.zeros_like(q)).constraint(t, own)
@@ -206,48 +200,10 @@ class WinchedRopes(System):
         wanted = self.drive.length(t, y[:, :0]) - self.ropes.length
         return jnp.concatenate([rows, y[:, 0] - wanted])
 
-    def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        if not self.n_constraints:
-            return super().constraint_terms(t, q, v)
-        ropes, m = self.paid_out(t, q, v), self.ropes.n_ropes
-        own, y = self.split(q)
-        phi, J, rate, bias = ropes.constraint_terms(t, own, self.split(v)[0])
-        J = jnp.concatenate([J, jnp.zeros((J.shape[0], y.size), J.dtype)], axis=1)
-        if not self.programmed:
-            return ConstraintTerms(phi, J, rate, bias)
-        position = lambda t: self.drive.length(t, y[:, :0]) - self.ropes.length
-        moving = lambda t: jax.jvp(position, (t,), (jnp.ones_like(t),))
-        (wanted, speed), (_, push) = jax.jvp(moving, (t,), (jnp.ones_like(t),))
-        last = jnp.concatenate([jnp.zeros((m, own.shape[0]), J.dtype), jnp.eye(m)], axis=1)
-        return ConstraintTerms(
-            jnp.concatenate([phi, y[:, 0] - wanted]),
-            jnp.concatenate([J, last]),
-            jnp.concatenate([rate, self.split(v)[1][:, 0] - speed]),
-            jnp.concatenate([bias, -push]),
-        )
-
-    def acceleration(self, t, q, v, u):
-        ropes, (at, y) = self.paid_out(t, q, v), self.split(q)
-        own = ropes.acceleration(t, at, self.split(v)[0], self.inputs(u)[0])
-        push = -self.winch_rows(t, q, v, u, jnp.zeros_like(y))
-        return jnp.concatenate([own, (push / self._winch_inertia(t, y)).reshape(-1)])
-
-    def saddle(self, t, q, active=None, *, jacobian=None):
-        if active is not None or not self.n_constraints:
-            return super().saddle(t, q, active, jacobian=jacobian)
-        ropes = self.paid_out(t, q, jnp.zeros_like(q))
-        own, y = self.split(q)
-        inner = ropes.saddle(t, own) if ropes.n_constraints else None
-        return WinchedSaddlePoint(self, inner, ropes, own, self._winch_inertia(t, y))
-
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        return WinchedLinearisation.about(self, t, q, v, u, acceleration, multipliers)
+    def structure(self) -> "WinchedStructure":
+        return WinchedStructure(self)
 
     # --- energies
-    def kinetic_energy(self, q, v):
-        """Kinetic energy [J], including drums and the rope on them."""
-        return 0.5 * jnp.sum(v * self.momentum(q, v))
-
     def potential_energy(self, t, q):
         ropes = self.paid_out(t, q, jnp.zeros_like(q))
         wound = self.masses(t, q)[1] * self.ropes.roots[:, 1]
@@ -314,3 +270,50 @@ class WinchedRopes(System):
     def geometry(self, t, q):
         """Scene at time `t` [s] and coordinates `q`."""
         return self.paid_out(t, q, jnp.zeros_like(q)).geometry(t, self.split(q)[0])
+
+
+class WinchedStructure(ResidualStructure):
+    """Structure of `WinchedRopes`."""
+
+    system: WinchedRopes
+
+    def constraint_terms(self, t, q, v) -> ConstraintTerms:
+        machine = self.system
+        if not machine.n_constraints:
+            return super().constraint_terms(t, q, v)
+        ropes, m = machine.paid_out(t, q, v), machine.ropes.n_ropes
+        own, y = machine.split(q)
+        phi, J, rate, bias = ropes.structure().constraint_terms(t, own, machine.split(v)[0])
+        J = jnp.concatenate([J, jnp.zeros((J.shape[0], y.size), J.dtype)], axis=1)
+        if not machine.programmed:
+            return ConstraintTerms(phi, J, rate, bias)
+        position = lambda t: machine.drive.length(t, y[:, :0]) - machine.ropes.length
+        moving = lambda t: jax.jvp(position, (t,), (jnp.ones_like(t),))
+        (wanted, speed), (_, push) = jax.jvp(moving, (t,), (jnp.ones_like(t),))
+        last = jnp.concatenate([jnp.zeros((m, own.shape[0]), J.dtype), jnp.eye(m)], axis=1)
+        return ConstraintTerms(
+            jnp.concatenate([phi, y[:, 0] - wanted]),
+            jnp.concatenate([J, last]),
+            jnp.concatenate([rate, machine.split(v)[1][:, 0] - speed]),
+            jnp.concatenate([bias, -push]),
+        )
+
+    def acceleration(self, t, q, v, u):
+        machine = self.system
+        ropes, (at, y) = machine.paid_out(t, q, v), machine.split(q)
+        own = ropes.structure().acceleration(t, at, machine.split(v)[0], machine.inputs(u)[0])
+        push = -machine.winch_rows(t, q, v, u, jnp.zeros_like(y))
+        return jnp.concatenate([own, (push / machine._winch_inertia(t, y)).reshape(-1)])
+
+    def saddle(self, t, q, active=None, *, jacobian=None):
+        machine = self.system
+        if active is not None or not machine.n_constraints:
+            return super().saddle(t, q, active, jacobian=jacobian)
+        ropes = machine.paid_out(t, q, jnp.zeros_like(q))
+        own, y = machine.split(q)
+        inner = ropes.structure().saddle(t, own) if ropes.n_constraints else None
+        return WinchedSaddlePoint(machine, inner, ropes, own, machine._winch_inertia(t, y))
+
+    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
+        machine = self.system
+        return WinchedLinearisation.about(machine, t, q, v, u, acceleration, multipliers)

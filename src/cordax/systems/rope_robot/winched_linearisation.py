@@ -145,7 +145,7 @@ class WinchedSaddlePoint(SaddlePoint):
         f = jnp.zeros(machine.n_v, b.dtype) if f is None else f
         own, winches = machine.split(f)
         if self.inner is None:
-            x, pull = self.ropes.mass_solve(self.q, own[:, None])[:, 0], b[:0]
+            x, pull = self.ropes.structure().mass_solve(self.q, own[:, None])[:, 0], b[:0]
         else:
             x, pull = self.inner.solve(own, b[:k])
         if machine.programmed:

@@ -15,14 +15,14 @@ from ...._base.checks import (
 )
 from ...._base.fields import count_field, part_field
 from ...._base.precision import float_field
-from ....mechanics import System
+from ....mechanics.residual_linearisation import ResidualSystem
 from ...cable_robot.natural import NaturalBody, place
 from ..laws import LinearRope, RopeLaw
 from ..segments import is_reached
 from .segments import Ropes, Segments, ropes
 
 
-class RopesInSpace(System):
+class RopesInSpace(ResidualSystem):
     """Fields and coordinates of `SpatialRopeRobot`."""
 
     roots: Float[Array, "m 3"] = float_field(unit="m")

@@ -1,6 +1,5 @@
 """Ropes of rigid finite elements in space: alone, with held ends, or carrying a platform."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -11,21 +10,16 @@ from ...._jax.materialise import materialise
 from ....math import rotations
 from ....math.linalg import inverse3, matmul
 from ....mechanics import Presentation, Scene, State
-from ....mechanics.constraints import ConstraintTerms
 from ...cable_robot import drawing
-from ...cable_robot.block_solve import at_points, rigidity_terms
+from ...cable_robot.block_solve import at_points
 from ...cable_robot.natural import PAIRS, axes, place, point_force
 from ..equilibrium import settled
 from . import chain
 from .initial_arcs import hanging_arcs
 from .layout import RopesInSpace
-from .linearisation import (
-    Factor,
-    SpatialRopeLinearisation,
-    SpatialRopeSaddlePoint,
-    solve_ropes,
-)
+from .linearisation import Factor
 from .segments import Ropes, direction, dissipated_power, elastic_energy, forces, tension, turning
+from .structure import SpatialRopeStructure
 
 
 class SpatialRopeRobot(RopesInSpace):
@@ -57,8 +51,8 @@ class SpatialRopeRobot(RopesInSpace):
     default_dt = 1e-3
 
     # --- equations
-    def force(self, t, q, v, u):
-        return -self.residual(t, q, v, u, jnp.zeros_like(v), jnp.zeros(self.n_constraints, v.dtype))
+    def structure(self) -> SpatialRopeStructure:
+        return SpatialRopeStructure(self)
 
     def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
         """Compute `M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
@@ -114,10 +108,6 @@ class SpatialRopeRobot(RopesInSpace):
         body = self._body_momentum(self.split(v)[1])
         return self.join(rows, body + at_points(self.weights(), rows[:, -1].T))
 
-    def mass_matrix(self, q):
-        columns = jnp.eye(self.n_v, dtype=q.dtype)
-        return jax.vmap(lambda x: self.momentum(q, x), out_axes=1)(columns)
-
     def mass_factor(self, q) -> Factor:
         """Factor of the mass matrix, with ropes condensed to their ends."""
         rest = jnp.zeros_like(q)
@@ -128,45 +118,12 @@ class SpatialRopeRobot(RopesInSpace):
         alone = jnp.kron(self.platform.mass_weights, jnp.eye(3, dtype=q.dtype))
         return Factor.of(elements, self.weights(), alone, held)
 
-    def mass_solve(self, q, B):
-        factor = materialise(self.mass_factor(q))
-        product = lambda x: self.momentum(q, x)
-        one = lambda b: solve_ropes(self, factor, product, b, symmetric=True)
-        return jax.vmap(one, in_axes=1, out_axes=1)(B)
-
-    def acceleration(self, t, q, v, u):
-        return self.mass_solve(q, self.force(t, q, v, u)[:, None])[:, 0]
-
     def constraint(self, t, q):
         if self.platform is None:
             return jnp.zeros(0, q.dtype)
         return self.platform.constraint(q[-12:])
 
-    def constraint_terms(self, t, q, v) -> ConstraintTerms:
-        if self.platform is None:
-            return super().constraint_terms(t, q, v)
-        phi, J, rate, bias = rigidity_terms(q[-12:], v[-12:], self.platform.gram)
-        J = jnp.pad(J, ((0, 0), (self.n_q - 12, 0)))
-        return materialise(ConstraintTerms(phi, J, rate, bias))
-
-    def saddle(self, t, q, active=None, *, jacobian=None):
-        if active is not None or self.platform is None:
-            return super().saddle(t, q, active, jacobian=jacobian)
-        J = (
-            self.constraint_terms(t, q, jnp.zeros_like(q)).jacobian
-            if jacobian is None
-            else jacobian
-        )
-        return SpatialRopeSaddlePoint.of(self, q, J)
-
-    def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        return SpatialRopeLinearisation.about(self, t, q, v, u, acceleration, multipliers)
-
     # --- energies
-    def kinetic_energy(self, q, v):
-        """Kinetic energy [J]."""
-        return 0.5 * jnp.sum(v * self.momentum(q, v))
-
     def potential_energy(self, t, q):
         r, rest = self.ropes(), jnp.zeros_like(q)
         x = self.segments(q, rest, rest)
