@@ -18,6 +18,8 @@ from jax import lax
 from jax.core import Tracer
 from jax.extend import core
 
+from .constant_gather import IMPLEMENTATIONS
+
 #: primitives that act on each number by itself
 _EACH = frozenset(
     "abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp "
@@ -43,7 +45,7 @@ _SUMS = {
 }
 _CALLS = frozenset(
     "pjit jit closed_call core_call remat checkpoint custom_jvp_call custom_vjp_call "
-    "custom_vjp_call_jaxpr".split()
+    "custom_vjp_call_jaxpr constant_gather constant_sum".split()
 )
 _IDENTITY = frozenset({"materialise", "optimization_barrier"})
 
@@ -77,6 +79,9 @@ def count(jaxpr) -> int | None:
 
 def _called(e) -> Any:
     p = e.params
+    if e.primitive in IMPLEMENTATIONS:
+        (x,), function = e.invars, functools.partial(IMPLEMENTATIONS[e.primitive], **p)
+        return jax.make_jaxpr(function)(jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype))
     if e.primitive.name == "custom_linear_solve":
         return p["jaxprs"].solve
     found = next(p[k] for k in ("jaxpr", "call_jaxpr", "fun_jaxpr") if p.get(k) is not None)

@@ -15,8 +15,7 @@ from jaxtyping import Array, Bool, Float
 from ..._base.checks import require, require_positive, require_shape, require_values
 from ..._base.fields import name_field, names_field
 from ..._base.precision import float_field
-from ..._jax.constant_gather import take
-from ...math.linalg import matvec
+from ..._jax.constant_gather import add_at, take
 from ...math.safe import safe_norm, safe_unit
 from ...math.smooth import ramp, ramp_integral
 from ...mechanics.contacts import Contacts, spread_law
@@ -164,9 +163,7 @@ class _InJoints(Element):
 
 def spread(index, size: int, values):
     """Add values (k,) at the indices of a vector (size,), without a scatter operation."""
-    where = np.zeros((size, len(index)))
-    where[index, np.arange(len(index))] = 1.0
-    return matvec(jnp.asarray(where, values.dtype), values)
+    return add_at(values, index, size)
 
 
 class JointMotors(_InJoints):
@@ -363,8 +360,5 @@ def points(at: Instant, bodies: Sequence[str], local):
 def wrenches(tree: Tree, bodies: Sequence[str], x, force) -> Float[Array, "N 6"]:
     """Wrenches (N, 6) on the bodies of forces (k, 3) [N] at world points (k, 3)."""
     index = np.array([tree.body(name) for name in bodies])
-    where = np.zeros((tree.n_bodies + 1, len(index)))
-    where[index, np.arange(len(index))] = 1.0
     each = jnp.concatenate([cross(x, force), force], axis=1)
-    onto = jnp.asarray(where[:-1], each.dtype)
-    return jnp.sum(onto[:, :, None] * each[None], axis=1)
+    return add_at(each, index, tree.n_bodies)

@@ -14,9 +14,8 @@ from jaxtyping import Array, Float
 
 from ..._base.fields import part_field
 from ..._base.precision import float_field
-from ..._jax.constant_gather import take
+from ..._jax.constant_gather import add_at, take
 from ...math import rotations
-from ...math.linalg import matmul
 from ...math.safe import safe_norm, safe_unit
 from .elements import Instant, spread
 from .kinematics import cross
@@ -102,9 +101,7 @@ class Fasteners(eqx.Module):
             jnp.concatenate([cross(x[1], pull) + torque, pull], axis=1),
         ]
         carriers = np.concatenate([c for c, _ in ends])
-        onto = np.arange(tree.n_bodies)[:, None] == carriers
-        both = jnp.concatenate(each)
-        return matmul(jnp.asarray(onto, both.dtype), both)
+        return add_at(jnp.concatenate(each), carriers, tree.n_bodies)
 
 
 class Rows(NamedTuple):

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float
 
 from ..._base.fields import names_field
 from ..._base.precision import float_field
-from ..._jax.constant_gather import take
-from ...math.linalg import gram, matmul
+from ..._jax.constant_gather import add_at, take
+from ...math.linalg import gram
 from . import dynamics
 from .actuators import Actuators, Moments
 from .elements import Effort, Element, Instant, spread
@@ -74,8 +74,7 @@ class GravityCompensation(eqx.Module):
         x = place(with_ground(at.motions), carriers, self.centre)
         force = -self.mass[:, None] * at.gravity
         each = jnp.concatenate([jnp.cross(x, force), force], axis=1)
-        onto = np.arange(at.tree.n_bodies)[:, None] == carriers
-        return matmul(jnp.asarray(onto, each.dtype), each)
+        return add_at(each, carriers, at.tree.n_bodies)
 
 
 class TendonDrive(Element):

@@ -13,9 +13,8 @@ from jaxtyping import Array, Float
 from ..._base.checks import require_shape
 from ..._base.fields import names_field, part_field
 from ..._base.precision import as_float_array, float_field
-from ..._jax.constant_gather import take
+from ..._jax.constant_gather import add_at, take
 from ..._jax.materialise import materialise
-from ...math.linalg import matmul
 from ...math.safe import safe_norm, safe_unit
 from . import dynamics, wrap_segments
 from .elements import Instant, spread
@@ -103,22 +102,19 @@ class Tendons(eqx.Module):
 
     def at(self, at: Instant) -> TendonState:
         """Lengths, their rates, and the segment ends and derivatives that are used for forces."""
-        bodies = with_ground(at.motions)
-        carriers = self.sites.carriers(at.tree)
-        x = place(bodies, carriers, self.sites.position)
-        x_rate = velocity(take(bodies.V, carriers), x)
+        bodies, points = with_ground(at.motions), self._moving_points(at)
         lengths, rates, ends, slopes = [], [], [], []
-        a, b = np.array(self.straight.first, int), np.array(self.straight.second, int)
+        a, b, share = self._straight(at.tree, moving=True)
         if len(a):
-            gap, gap_rate = take(x, b) - take(x, a), take(x_rate, b) - take(x_rate, a)
+            (x0, x0_rate), (x1, x1_rate) = points(a), points(b)
+            gap, gap_rate = x1 - x0, x1_rate - x0_rate
             along = safe_unit(gap)
-            share = self.straight_share
             lengths.append(share * safe_norm(gap))
             rates.append(share * jnp.sum(along * gap_rate, axis=1))
-            ends += [take(x, a), take(x, b)]
+            ends += [x0, x1]
             slopes += [-share[:, None] * along, share[:, None] * along]
         for group, share in zip(self.wrapped, self.wrapped_share, strict=True):
-            length, rate, end, slope = self._wrapped(group, at, bodies, x, x_rate)
+            length, rate, end, slope = self._wrapped(group, at, bodies, points)
             lengths.append(share * length)
             rates.append(share * rate)
             ends += end
@@ -127,42 +123,91 @@ class Tendons(eqx.Module):
         if len(q):
             lengths.append(self.coefficient * take(at.q, q))
             rates.append(self.coefficient * take(at.v, v))
-        join = lambda parts: jnp.concatenate(parts) if parts else jnp.zeros(0, x.dtype)
-        rows = lambda parts: jnp.concatenate(parts) if parts else jnp.zeros((0, 3), x.dtype)
+        join = lambda parts: jnp.concatenate(parts) if parts else jnp.zeros(0, at.q.dtype)
+        rows = lambda parts: jnp.concatenate(parts) if parts else jnp.zeros((0, 3), at.q.dtype)
         both = jnp.stack([join(lengths), join(rates)], axis=1)
-        total = matmul(jnp.asarray(self._sums, both.dtype), both)
-        return materialise(TendonState(total[:, 0], total[:, 1], rows(ends), rows(slopes)))
+        moving = ~self._rigid(at.tree)
+        straight = np.array(self.straight.tendon, int)[moving]
+        tendon = [straight, *(g.tendon for g in self.wrapped), self.coupling.tendon]
+        total = add_at(both, np.concatenate([np.array(t, int) for t in tendon]), self.n)
+        length = total[:, 0] + self._rigid_length(at.tree)
+        return materialise(TendonState(length, total[:, 1], rows(ends), rows(slopes)))
 
-    @property
-    def _tendons(self) -> list[tuple[int, ...]]:
-        """Index of the tendon of each segment and joint term."""
-        return [self.straight.tendon, *(g.tendon for g in self.wrapped), self.coupling.tendon]
+    def _moving_points(self, at: Instant):
+        """Function from indices of sites at ends of segments that change their length to their
+        world positions and velocities (k, 3)."""
+        a, b, _ = self._straight(at.tree, moving=True)
+        ends = [np.array(x, int) for g in self.wrapped for x in (g.first, g.second, g.side)]
+        used = np.unique(np.concatenate([a, b, *ends]))
+        used = used[used >= 0]
+        if not len(used):
+            return lambda index: (jnp.zeros((0, 3)), jnp.zeros((0, 3)))
+        bodies, carriers = with_ground(at.motions), self.sites.carriers(at.tree)[used]
+        x = place(bodies, carriers, take(self.sites.position, used))
+        x, x_rate = materialise((x, velocity(take(bodies.V, carriers), x)))
+        rows = lambda index: np.searchsorted(used, np.maximum(index, used[0]))
+        return lambda index: (take(x, rows(index)), take(x_rate, rows(index)))
 
-    @property
-    def _sums(self) -> np.ndarray:
-        """Matrix (n, k) that sums segments and joint terms to tendons."""
-        tendon = np.concatenate([np.array(t, int) for t in self._tendons])
-        return (np.arange(self.n)[:, None] == tendon).astype(float)
+    def _rigid(self, tree) -> np.ndarray:
+        """Which straight segments join two sites of one body, so that their length is constant and
+        their forces cancel."""
+        carriers = self.sites.carriers(tree)
+        first, second = np.array(self.straight.first, int), np.array(self.straight.second, int)
+        return carriers[first] == carriers[second]
 
-    def _wrapped(self, group: Wrapped, at: Instant, bodies: Ground, x, x_rate):
+    def _straight(self, tree, *, moving: bool):
+        """First and second sites and shares of the straight segments that move or are rigid."""
+        which = np.flatnonzero(self._rigid(tree) != moving)
+        pick = lambda index: np.array(index, int)[which]
+        return (
+            pick(self.straight.first),
+            pick(self.straight.second),
+            take(self.straight_share, which),
+        )
+
+    def _rigid_length(self, tree) -> Float[Array, " n"]:
+        """Constant part [m] of the lengths."""
+        a, b, share = self._straight(tree, moving=False)
+        gap = take(self.sites.position, b) - take(self.sites.position, a)
+        tendon = np.array(self.straight.tendon, int)[self._rigid(tree)]
+        return add_at(share * safe_norm(gap), tendon, self.n)
+
+    def _wrapped(self, group: Wrapped, at: Instant, bodies: Ground, points):
         """Lengths, rates, both end points and derivatives of the lengths by them."""
         surface = np.array(group.surface)
         carriers = self.surfaces.carriers(at.tree)[surface]
         turned = take(self.surfaces.rotation, surface)
+        centre = take(self.surfaces.position, surface)
+        side = self._side(group, at, points, carriers, centre, turned)
         R = jnp.sum(take(bodies.R, carriers)[..., None] * turned[:, None], axis=2)
-        centre = place(bodies, carriers, take(self.surfaces.position, surface))
-        twist = take(bodies.V, carriers)
+        R, centre = materialise((R, place(bodies, carriers, centre)))
         inward = lambda p: jnp.sum(R * (p - centre)[:, :, None], axis=1)
         outward = lambda g: jnp.sum(R * g[:, None, :], axis=2)
-        a, b = np.array(group.first), np.array(group.second)
-        side = inward(take(x, np.maximum(group.side, 0)))
-        first, second = take(x, a), take(x, b)
-        ends = (inward(first), inward(second))
+        (first, first_rate), (second, second_rate) = (
+            points(np.array(x)) for x in (group.first, group.second)
+        )
+        ends = materialise((inward(first), inward(second)))
+        side = inward(side) if self._side_moves(group, at.tree) else side
         value, *slopes = materialise(self._segments(group, ends, take(self.radius, surface), side))
-        slopes = [outward(slope) for slope in slopes]
-        moving = lambda i, p: take(x_rate, i) - velocity(twist, p)
-        rate = jnp.sum(slopes[0] * moving(a, first) + slopes[1] * moving(b, second), axis=1)
-        return value, rate, [first, second], slopes
+        slopes = materialise([outward(slope) for slope in slopes])
+        twist = take(bodies.V, carriers)
+        moving = lambda rate, p: rate - velocity(twist, p)
+        towards = slopes[0] * moving(first_rate, first) + slopes[1] * moving(second_rate, second)
+        return value, jnp.sum(towards, axis=1), [first, second], slopes
+
+    def _side_moves(self, group: Wrapped, tree) -> bool:
+        """Whether a side site is on another body than its surface."""
+        sided = np.array(group.side) >= 0
+        sites = self.sites.carriers(tree)[np.array(group.side, int)[sided]]
+        return bool(np.any(sites != self.surfaces.carriers(tree)[np.array(group.surface)[sided]]))
+
+    def _side(self, group: Wrapped, at: Instant, points, carriers, centre, turned):
+        """Side sites (k, 3): in the world where one of them moves, else in surface axes."""
+        side = np.array(group.side)
+        if self._side_moves(group, at.tree):
+            return points(side)[0]
+        local = take(self.sites.position, np.maximum(side, 0))
+        return jnp.sum(turned * (local - centre)[:, :, None], axis=1)
 
     def _segments(self, group: Wrapped, ends, radius, side) -> wrap_segments.Segments:
         x0, x1 = ends
@@ -180,31 +225,36 @@ class Tendons(eqx.Module):
         if self.coupling.tendon:
             along = self.coefficient * take(force, np.array(self.coupling.tendon))
             joint = spread(np.array(self.coupling.velocity), at.tree.n_v, along)
-        tendon, onto = self._segment_ends(at.tree)
+        tendon, site, surface = self._segment_ends(at.tree)
         if len(tendon):
-            each = take(force, tendon)[:, None] * state.slopes
-            each = jnp.concatenate([cross(state.ends, each), each], axis=1)
-            wrenches = matmul(jnp.asarray(onto, each.dtype), each)
+            pull = take(force, tendon)[:, None] * state.slopes
+            each = materialise(jnp.concatenate([cross(state.ends, pull), pull], axis=1))
+            wrapped = np.flatnonzero(surface >= 0)
+            back = -take(each, wrapped)
+            onto = np.concatenate([site, surface[wrapped]])
+            wrenches = add_at(jnp.concatenate([each, back]), onto, at.tree.n_bodies)
         return joint, wrenches
 
-    def _segment_ends(self, tree) -> tuple[np.ndarray, np.ndarray]:
-        """Tendon of each segment end (k,), and onto which bodies its force acts, (N, k): on the
-        body of the site, and with the opposite sign on that of the surface."""
-        sites = self.sites.carriers(tree)
-        groups = [
-            (self.straight.tendon, self.straight.first),
-            (self.straight.tendon, self.straight.second),
+    def _segment_ends(self, tree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of each segment end (k,): tendon, body of the site, on which its force acts, and body of
+        the surface, on which the opposite force acts, -1 without a surface."""
+        sites, surfaces = self.sites.carriers(tree), self.surfaces.carriers(tree)
+        moving = ~self._rigid(tree)
+        straight = np.array(self.straight.tendon, int)[moving]
+        ends = [
+            (straight, sites[np.array(x, int)[moving]], np.full(len(straight), -1))
+            for x in (self.straight.first, self.straight.second)
         ]
-        backs = [np.full(len(self.straight.tendon), -1)] * 2
-        surfaces = self.surfaces.carriers(tree)
         for g in self.wrapped:
-            groups += [(g.tendon, g.first), (g.tendon, g.second)]
-            backs += [surfaces[np.array(g.surface)]] * 2
-        tendon = np.concatenate([np.array(t, int) for t, _ in groups])
-        body = sites[np.concatenate([np.array(s, int) for _, s in groups])]
-        back = np.concatenate(backs)
-        index = np.arange(tree.n_bodies)[:, None]
-        return tendon, (index == body).astype(float) - (index == back)
+            here = surfaces[np.array(g.surface)]
+            for x in (g.first, g.second):
+                body = sites[np.array(x)]
+                # forces on one body cancel
+                same = body == here
+                off = np.where(same, tree.n_bodies, body), np.where(same, tree.n_bodies, here)
+                ends.append((np.array(g.tendon), *off))
+        tendon, body, surface = (np.concatenate(x) for x in zip(*ends, strict=True))
+        return tendon, body, surface
 
     def jacobian(self, at: Instant, state: TendonState, which=None) -> Float[Array, "n n_v"]:
         """Derivatives of the lengths by the joint coordinates [m, m/rad], or of some of them."""
@@ -231,5 +281,4 @@ class Tendons(eqx.Module):
         along, size = safe_unit(gap), safe_norm(gap)
         sideways = jnp.sum(gap_rate * gap_rate, axis=1) - jnp.sum(along * gap_rate, axis=1) ** 2
         second = jnp.sum(along * push, axis=1) + sideways / jnp.where(size > 0, size, 1.0)
-        onto = np.arange(self.n)[:, None] == np.array(self.straight.tendon, int)
-        return matmul(jnp.asarray(onto, x.dtype), (self.straight_share * second)[:, None])[:, 0]
+        return add_at(self.straight_share * second, np.array(self.straight.tendon, int), self.n)

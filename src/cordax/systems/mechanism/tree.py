@@ -3,8 +3,7 @@
 Sums towards the root use pointer doubling (each body adds the value of its parent, then of its
 grandparent, then of the body four levels up, ...). This takes log2(depth) batched operations for
 any tree, instead of one per body or level, and keeps compile time from growing with the number of
-bodies. In bushy trees each body has few descendants; they are then listed, because a matrix product
-would mostly multiply zeros."""
+bodies. Sums over subtrees are the transposes of these operations."""
 
 import functools
 from collections.abc import Sequence
@@ -14,8 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._base.checks import require
-from ..._jax.constant_gather import take
-from ...math.linalg import matmul
+from ..._jax.constant_gather import add_at, take
 from .body import WORLD, Body
 from .joints import Joint
 
@@ -46,8 +44,6 @@ class Tree:
         self.below = _below(self.parent)
         #: moves[k, j]: whether velocity j moves body k, the ground last; shape (N + 1, n_v)
         self.moves = np.concatenate([self.below.T[:, self.owner], np.zeros((1, len(self.owner)))])
-        #: bodies below each one, (N, w), n for none; None where they are many
-        self.descendants = _descendants(self.below)
         #: pairs of velocities (j, k) with an entry in the mass matrix, j on the way from k to the
         #: root, and where in their list each entry stands, (n_v, n_v), their number for none
         self.pairs = _pairs(self.below[np.ix_(self.owner, self.owner)])
@@ -113,11 +109,9 @@ class Tree:
 
     def below_sum(self, x):
         """Sum of `x` over each body and all its descendants, shape (N, k)."""
-        if self.descendants is not None:
-            return functools.reduce(
-                lambda total, column: total + picked(x, column), self.descendants.T, x
-            )
-        return matmul(jnp.asarray(self.below, x.dtype), x)
+        for step in self.jumps:
+            x = x + add_at(x, step, self.n_bodies)
+        return x
 
 
 def picked(x, index):
@@ -130,15 +124,6 @@ def picked(x, index):
         return found
     there = (np.asarray(index) < n).reshape(-1, *(1,) * (x.ndim - 1))
     return jnp.where(there, found, 0.0)
-
-
-def _descendants(below) -> np.ndarray | None:
-    n = len(below)
-    lists = [[k for k in np.flatnonzero(row) if k != i] for i, row in enumerate(below)]
-    width = max((len(x) for x in lists), default=0)
-    if width + 1 > n / 2:
-        return None
-    return np.array([x + [n] * (width - len(x)) for x in lists], int).reshape(n, width)
 
 
 class Pairs(NamedTuple):

@@ -11,15 +11,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from ...math.safe import safe_arccos, safe_arctan2, safe_norm, safe_sqrt, safe_unit
-from ...mechanics.parts.wrapping import ROUND_OFF, involute, wrap
+from ..._jax.materialise import materialise
+from ...math.safe import safe_arctan2, safe_norm, safe_sqrt, safe_unit
+from ...math.trigonometry import sincos
+from ...mechanics.parts.wrapping import ROUND_OFF, wrap
 from .kinematics import cross
 
-#: for the bend of a segment that passes through a surface: most iterations, first guess of the sine
-#: of the angle of incidence, and tolerance [rad]
-_ITERATIONS = 20
-_FIRST = 1.0 - 1e-7
-_TOLERANCE = 1e-14
+#: for the bend of a segment that passes through a surface: most iterations, and tolerance [rad]
+_ITERATIONS = 60
+_TOLERANCE = 1e-15
 #: wrap angles [rad] that are zero but for round-off
 _GRAZING = 1e-12
 
@@ -91,15 +91,14 @@ def _chosen(condition, a: Segments, b: Segments) -> Segments:
 def outside(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Segments:
     """Past the outer side, from `x0` to `x1` (k, 3) [m] in surface axes: round the nearer side, or
     where `sided` on that of the points `side` (k, 3)."""
-    plane = _planes(x0, x1, cylinder)
-    turn = safe_arctan2(plane.area, plane.dot) + 2.0 * jnp.pi * _whole_turns(plane, side, sided)
-    sign = jnp.where(turn < 0, -1.0, 1.0)
-    turn = sign * turn
-    ratio = lambda l: radius / jnp.where(l > 0, l, 1.0)
-    angle = turn - safe_arccos(ratio(plane.l0)) - safe_arccos(ratio(plane.l1))
+    plane = materialise(_planes(x0, x1, cylinder))
+    whole = _whole_turns(plane, side, sided)
+    sign = jnp.where((whole < 0) | ((whole == 0) & (plane.area < 0)), -1.0, 1.0)
     least = radius * (1.0 - ROUND_OFF)
     possible = (plane.l0 >= least) & (plane.l1 >= least) & (radius > 0)
-    flat = involute(plane.l0, radius) + involute(plane.l1, radius) + radius * turn
+    flat, angle = materialise(
+        _around(plane.l0, plane.l1, plane.dot, sign * plane.area, radius, whole)
+    )
 
     def slope(l, out, across, sign):
         size = jnp.where(l > 0, l, 1.0)
@@ -114,6 +113,33 @@ def outside(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Se
     grazes = possible & (jnp.abs(angle) < _GRAZING)
     mean = Segments(*(0.5 * (x + y) for x, y in zip(around, straight, strict=True)))
     return _chosen(grazes, mean, _chosen(possible & (angle > 0), around, straight))
+
+
+@jax.custom_jvp
+def _around(l0, l1, dot, area, radius, whole):
+    """Length (k,) [m] of the path round the circle, and the angle (k,) [rad] of its arc, negative
+    where the tangents do not reach it: `sqrt(l0^2 - r^2) + sqrt(l1^2 - r^2) + r angle`. The angle
+    is that between the end points, which has the direction (`dot`, `area`) and is above pi where
+    `whole` is not zero, less `arccos(r/l)` at both ends; all three together are one arctan2."""
+    h0, h1 = safe_sqrt(l0 * l0 - radius * radius), safe_sqrt(l1 * l1 - radius * radius)
+    c, s = radius * radius - h0 * h1, radius * (h0 + h1)
+    angle = safe_arctan2(area * c - dot * s, dot * c + area * s)
+    angle = jnp.where((whole != 0) & (angle < 0), angle + 2.0 * jnp.pi, angle)
+    return h0 + h1 + radius * angle, angle
+
+
+@_around.defjvp
+def _around_jvp(values, rates):
+    """Finite with end points on the surface too; the angle decides between paths only, and has no
+    derivative."""
+    l0, l1, dot, area, radius, _ = values
+    l0_rate, l1_rate, dot_rate, area_rate, radius_rate, _ = rates
+    length, angle = _around(*values)
+    slope = lambda l: safe_sqrt(l * l - radius * radius) / jnp.where(l > 0, l, 1.0)
+    square = dot * dot + area * area
+    turned = (dot * area_rate - area * dot_rate) / jnp.where(square > 0, square, 1.0)
+    rate = slope(l0) * l0_rate + slope(l1) * l1_rate + radius * turned + angle * radius_rate
+    return (length, angle), (rate, jnp.zeros_like(angle))
 
 
 def _whole_turns(plane: _Planes, side, sided: np.ndarray):
@@ -135,7 +161,7 @@ def _whole_turns(plane: _Planes, side, sided: np.ndarray):
 
 def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
     """Through the surface, bent at one point of its rim where the straight line would miss it."""
-    plane = _planes(x0, x1, cylinder)
+    plane = materialise(_planes(x0, x1, cylinder))
     flip = plane.area < 0
     dd = plane.l0**2 + plane.l1**2 - 2.0 * plane.dot
     along = (plane.l0**2 - plane.dot) / jnp.where(dd > 0, dd, 1.0)
@@ -145,14 +171,16 @@ def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
     misses = away & ~crosses
     l0, l1 = (jnp.where(misses, l, 2.0 * radius + 1.0) for l in (plane.l0, plane.l1))
     turn = jnp.where(misses, safe_arctan2(jnp.abs(plane.area), plane.dot), 0.5)
-    bend0, bend1 = _bend(radius / l0, radius / l1, turn)
+    bend0 = _bend(radius / l0, radius / l1, turn)
+    bend1 = turn - bend0
     # counterclockwise from the first point, or from the second where that is on the right
-    angle0 = jnp.where(flip, -(turn - bend1), bend0)
-    angle1 = jnp.where(flip, bend1, -(turn - bend0))
+    angle0 = jnp.where(flip, -bend0, bend0)
+    angle1 = jnp.where(flip, bend1, -bend1)
 
     def leg(l, out, across, angle):
         """Length from an end point to the bend, and its derivative by the end point."""
-        gap = jnp.stack([l - radius * jnp.cos(angle), -radius * jnp.sin(angle)])
+        sine, cosine = sincos(angle)
+        gap = jnp.stack([l - radius * cosine, -radius * sine])
         size = jnp.sqrt(jnp.sum(gap * gap, axis=0))
         return size, (gap[0] / size)[:, None] * out + (gap[1] / size)[:, None] * across
 
@@ -162,28 +190,37 @@ def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
 
 
 def _bend(A, B, turn):
-    """Angles (k,) [rad] from both end points to the bend, for ratios of the radius to their
-    distances and the angle `turn` between them: by Newton's method for the sine z of the angle of
-    incidence, `asin(A z) + asin(B z) - 2 asin(z) + turn = 0`."""
-    error = lambda z, A, B, turn: jnp.arcsin(A * z) + jnp.arcsin(B * z) - 2.0 * jnp.arcsin(z) + turn
-    root = lambda c, z: 1.0 / jnp.sqrt(jnp.maximum(1.0 - (c * z) ** 2, 1e-30))
-    slope = lambda z: a * root(a, z) + b * root(b, z) - 2.0 * root(1.0, z)
-    a, b, t = (lax.stop_gradient(x) for x in (A, B, turn))
+    """Angle (k,) [rad] from the first end point to the bend, for ratios of the radius to the
+    distances of both end points and the angle `turn` between them: both legs meet the circle at the
+    same angle where `sin(a) (cos(b) - B) = sin(b) (cos(a) - A)` with `b = turn - a`. Newton's
+    method within brackets."""
+
+    def error(a, A, B, turn):
+        """Its value and slope."""
+        (s, c), (s1, c1) = sincos(a), sincos(turn - a)
+        value = s * (c1 - B) - s1 * (c - A)
+        return value, 2.0 * (c * c1 + s * s1) - B * c - A * c1
+
+    fixed = tuple(lax.stop_gradient(x) for x in (A, B, turn))
 
     def step(state):
-        z, f, count = state
-        new = jnp.clip(jnp.where(jnp.abs(f) > _TOLERANCE, z - f / slope(z), z), 0.0, _FIRST)
-        return new, error(new, a, b, t), count + 1
+        a, low, high, _, count = state
+        value, slope = error(a, *fixed)
+        low, high = jnp.where(value < 0, a, low), jnp.where(value < 0, high, a)
+        newton = a - value / jnp.where(slope > 0, slope, 1.0)
+        good = (slope > 0) & (newton > low) & (newton < high)
+        new = jnp.where(good, newton, 0.5 * (low + high))
+        return new, low, high, jnp.abs(new - a), count + 1
 
-    begin = jnp.full_like(a, _FIRST)
-    start = error(begin, a, b, t)
-    more = lambda state: jnp.any(jnp.abs(state[1]) > _TOLERANCE) & (state[2] < _ITERATIONS)
-    # the angle of incidence is a right angle beyond any accuracy where the first error is positive
-    z, _, _ = lax.while_loop(more, step, (begin, jnp.where(start > 0, 0.0, start), 0))
+    gap0, gap1 = (1.0 / x - 1.0 for x in fixed[:2])
+    begin = fixed[2] * gap0 / (gap0 + gap1)
+    more = lambda state: jnp.any(state[3] > _TOLERANCE) & (state[4] < _ITERATIONS)
+    start = begin, jnp.zeros_like(begin), fixed[2], jnp.ones_like(begin), 0
+    a = lax.while_loop(more, step, start)[0]
     # the value of the last iterate with the derivatives of the solution
-    f = error(z, A, B, turn)
-    z = z - (f - lax.stop_gradient(f)) / lax.stop_gradient(slope(z))
-    return jnp.arcsin(z) - jnp.arcsin(A * z), jnp.arcsin(z) - jnp.arcsin(B * z)
+    value, slope = error(a, A, B, turn)
+    slope = lax.stop_gradient(slope)
+    return a - (value - lax.stop_gradient(value)) / jnp.where(slope > 0, slope, 1.0)
 
 
 def by_half_planes(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Segments:
