@@ -65,15 +65,17 @@ def _sums(x, index, size: int, axis: int):
     if not size or not len(index):
         return jnp.zeros((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype)
     for table in _tables(index, size):
-        total = None
-        for column in table.T:
-            part = _gather(x, np.maximum(column, 0), axis)
-            if (column < 0).any():
-                listed = (column >= 0).reshape(-1, *(1,) * (x.ndim - 1 - axis))
-                part = jnp.where(listed, part, jnp.zeros((), x.dtype))
-            total = part if total is None else total + part
-        x = total
+        x = functools.reduce(lax.add, [_listed(x, column, axis) for column in table.T])
     return x
+
+
+def _listed(x, places: np.ndarray, axis: int):
+    """Rows at `places` (k,), zero where they are -1."""
+    rows = _gather(x, np.maximum(places, 0), axis)
+    if (places >= 0).all():
+        return rows
+    mask = (places >= 0).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+    return jnp.where(mask, rows, jnp.zeros((), x.dtype))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -128,10 +130,7 @@ def _linear(primitive, transposed):
     """Derivatives of a linear primitive of one operand."""
 
     def jvp(primals, tangents, **kwargs):
-        value = primitive.bind(*primals, **kwargs)
-        if type(tangents[0]) is ad.Zero:
-            return value, ad.Zero.from_primal_value(value)
-        return value, primitive.bind(*tangents, **kwargs)
+        return primitive.bind(*primals, **kwargs), primitive.bind(*tangents, **kwargs)
 
     def transpose(cotangent, operand, **kwargs):
         if type(cotangent) is ad.Zero:

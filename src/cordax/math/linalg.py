@@ -19,10 +19,6 @@ from .._jax.materialise import materialise
 from .lapack import cholesky_or_nan, lu, lu_or_nan
 
 UNROLLED = 20
-#: unknowns up to which an elimination in a loop pays off where nothing else calls LAPACK: it takes
-#: twice as long as LAPACK (23: 3.8 against 1.8 microseconds, 38: 7.5 against 3.9), but a time loop
-#: of 200 operations that stays one function saves 10
-LOOPED = 40
 #: unknowns up to which the pivoted elimination is used: about as fast as LAPACK's there, which
 #: would keep the loop around it from becoming one function
 PIVOTED = 20

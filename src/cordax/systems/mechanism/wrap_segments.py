@@ -13,13 +13,14 @@ from jaxtyping import Array, Float
 
 from ..._jax.materialise import materialise
 from ...math.safe import safe_arctan2, safe_norm, safe_sqrt, safe_unit
-from ...math.trigonometry import sincos
 from ...mechanics.parts.wrapping import ROUND_OFF, wrap
 from .kinematics import cross
 
-#: for the bend of a segment that passes through a surface: most iterations, and tolerance [rad]
-_ITERATIONS = 60
-_TOLERANCE = 1e-15
+#: for the bend of a segment that passes through a surface: most iterations, first guess of the sine
+#: of the angle of incidence, and tolerance [rad]
+_ITERATIONS = 20
+_FIRST = 1.0 - 1e-7
+_TOLERANCE = 1e-14
 #: wrap angles [rad] that are zero but for round-off
 _GRAZING = 1e-12
 
@@ -171,16 +172,14 @@ def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
     misses = away & ~crosses
     l0, l1 = (jnp.where(misses, l, 2.0 * radius + 1.0) for l in (plane.l0, plane.l1))
     turn = jnp.where(misses, safe_arctan2(jnp.abs(plane.area), plane.dot), 0.5)
-    bend0 = _bend(radius / l0, radius / l1, turn)
-    bend1 = turn - bend0
+    bend0, bend1 = _bend(radius / l0, radius / l1, turn)
     # counterclockwise from the first point, or from the second where that is on the right
-    angle0 = jnp.where(flip, -bend0, bend0)
-    angle1 = jnp.where(flip, bend1, -bend1)
+    angle0 = jnp.where(flip, -(turn - bend1), bend0)
+    angle1 = jnp.where(flip, bend1, -(turn - bend0))
 
     def leg(l, out, across, angle):
         """Length from an end point to the bend, and its derivative by the end point."""
-        sine, cosine = sincos(angle)
-        gap = jnp.stack([l - radius * cosine, -radius * sine])
+        gap = jnp.stack([l - radius * jnp.cos(angle), -radius * jnp.sin(angle)])
         size = jnp.sqrt(jnp.sum(gap * gap, axis=0))
         return size, (gap[0] / size)[:, None] * out + (gap[1] / size)[:, None] * across
 
@@ -190,37 +189,28 @@ def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
 
 
 def _bend(A, B, turn):
-    """Angle (k,) [rad] from the first end point to the bend, for ratios of the radius to the
-    distances of both end points and the angle `turn` between them: both legs meet the circle at the
-    same angle where `sin(a) (cos(b) - B) = sin(b) (cos(a) - A)` with `b = turn - a`. Newton's
-    method within brackets."""
-
-    def error(a, A, B, turn):
-        """Its value and slope."""
-        (s, c), (s1, c1) = sincos(a), sincos(turn - a)
-        value = s * (c1 - B) - s1 * (c - A)
-        return value, 2.0 * (c * c1 + s * s1) - B * c - A * c1
-
-    fixed = tuple(lax.stop_gradient(x) for x in (A, B, turn))
+    """Angles (k,) [rad] from both end points to the bend, for ratios of the radius to their
+    distances and the angle `turn` between them: by Newton's method for the sine z of the angle of
+    incidence, `asin(A z) + asin(B z) - 2 asin(z) + turn = 0`."""
+    error = lambda z, A, B, turn: jnp.arcsin(A * z) + jnp.arcsin(B * z) - 2.0 * jnp.arcsin(z) + turn
+    root = lambda c, z: 1.0 / jnp.sqrt(jnp.maximum(1.0 - (c * z) ** 2, 1e-30))
+    slope = lambda z: a * root(a, z) + b * root(b, z) - 2.0 * root(1.0, z)
+    a, b, t = (lax.stop_gradient(x) for x in (A, B, turn))
 
     def step(state):
-        a, low, high, _, count = state
-        value, slope = error(a, *fixed)
-        low, high = jnp.where(value < 0, a, low), jnp.where(value < 0, high, a)
-        newton = a - value / jnp.where(slope > 0, slope, 1.0)
-        good = (slope > 0) & (newton > low) & (newton < high)
-        new = jnp.where(good, newton, 0.5 * (low + high))
-        return new, low, high, jnp.abs(new - a), count + 1
+        z, f, count = state
+        new = jnp.clip(jnp.where(jnp.abs(f) > _TOLERANCE, z - f / slope(z), z), 0.0, _FIRST)
+        return new, error(new, a, b, t), count + 1
 
-    gap0, gap1 = (1.0 / x - 1.0 for x in fixed[:2])
-    begin = fixed[2] * gap0 / (gap0 + gap1)
-    more = lambda state: jnp.any(state[3] > _TOLERANCE) & (state[4] < _ITERATIONS)
-    start = begin, jnp.zeros_like(begin), fixed[2], jnp.ones_like(begin), 0
-    a = lax.while_loop(more, step, start)[0]
+    begin = jnp.full_like(a, _FIRST)
+    start = error(begin, a, b, t)
+    more = lambda state: jnp.any(jnp.abs(state[1]) > _TOLERANCE) & (state[2] < _ITERATIONS)
+    # the angle of incidence is a right angle beyond any accuracy where the first error is positive
+    z, _, _ = lax.while_loop(more, step, (begin, jnp.where(start > 0, 0.0, start), 0))
     # the value of the last iterate with the derivatives of the solution
-    value, slope = error(a, A, B, turn)
-    slope = lax.stop_gradient(slope)
-    return a - (value - lax.stop_gradient(value)) / jnp.where(slope > 0, slope, 1.0)
+    f = error(z, A, B, turn)
+    z = z - (f - lax.stop_gradient(f)) / lax.stop_gradient(slope(z))
+    return jnp.arcsin(z) - jnp.arcsin(A * z), jnp.arcsin(z) - jnp.arcsin(B * z)
 
 
 def by_half_planes(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Segments:
