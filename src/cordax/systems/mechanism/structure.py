@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
     from .mechanism import Mechanism
 
 
+def _joint_accelerations(machine: "Mechanism", t, q, v, u):
+    """Accelerations of the joints without constraints, and rates of the states of elements."""
+    at, n = machine.instant(t, q, v), machine.tree.n_v
+    f = machine._force(at, u, MechanismStructure._inertia(machine, at))
+    return jnp.concatenate([solve(machine._joint_masses(at), f[:n], spd=True), f[n:]])
+
+
 class MechanismStructure(Structure):
     """Structure of a `Mechanism`: one pass through the tree yields mass matrix, forces and terms of
     the loops."""
@@ -30,9 +38,9 @@ class MechanismStructure(Structure):
         machine, q = self.system.wound(q)
         if not any(e.has_inertia or e.state_names for e in machine.elements):
             return Structure(machine).acceleration(t, q, v, u)
-        at, n = machine.instant(t, q, v), machine.tree.n_v
-        f = machine._force(at, u, self._inertia(machine, at))
-        return jnp.concatenate([solve(machine._joint_masses(at), f[:n], spd=True), f[n:]])
+        # reverse mode repeats the evaluation: storing the hundreds of intermediate arrays of each
+        # stage takes longer, to compile too
+        return eqx.filter_checkpoint(_joint_accelerations, prevent_cse=False)(machine, t, q, v, u)
 
     def constraint_terms(self, t, q, v):
         machine, q = self.system.wound(q)
