@@ -1,7 +1,13 @@
 """Random bad input is refused by a sentence that names it, and never ends in anything else."""
 
+import math
+
 import pytest
 
+from cordax import Recording
+from cordax.statics import workspace
+from cordax.systems import mechanism as solids
+from cordax.systems import tensegrity_manipulator
 from helpers.fuzzing import GOOD_OUTCOMES, Cases, outcome
 
 
@@ -14,3 +20,22 @@ def test_random_bad_input(tmp_path, monkeypatch):
     assert [x for x in found if x[1] not in GOOD_OUTCOMES] == []
     # most cases are bad ones
     assert sum(what == "refused" for _, what, _ in found) > 350
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda: solids.Eyelet(math.inf), "body"),
+        (lambda: solids.Pulley("a", (0.0, 0.0, 0.0), 0.1, turns={1}), "turns"),
+        (lambda: solids.CableSet([[1.0]], None, 1.0), "ways"),
+        (lambda: solids.Contact({"arm": solids.Sphere(0.1)}, groups={"a": 1}), "groups"),
+        (lambda: solids.Contact({"arm": solids.Sphere(0.1)}, pairs=[1.0, "a"]), "pairs"),
+        (lambda: Recording([0.0, 1.0], {"x": [0.0, 1.0]}).select([1]), "names"),
+        (lambda: Recording([0.0, 1.0], {"x": [0.0, 1.0]}).resample(0.1, gap=math.nan), "gap"),
+        (lambda: workspace.box_grid((0, 0, 0), (1, 1, 1), [1, 2]), "count"),
+        (lambda: tensegrity_manipulator(length=[1.0, 2.0]), "length"),
+    ],
+)
+def test_newer_parts_name_the_argument(call, field):
+    with pytest.raises(ValueError, match=rf"^{field}(\[.*\])?: got "):
+        call()

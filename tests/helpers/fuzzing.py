@@ -7,6 +7,7 @@ taken. `benchmarks/fuzz.py` tries thousands, the test suite a few hundred."""
 import contextlib
 import dataclasses
 import datetime
+import importlib.util
 import io
 import math
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -36,7 +38,8 @@ from cordax.control import (
     Sinusoid,
     TaskSpaceControl,
 )
-from cordax.io import example_path, read_csv, read_machine, write_csv
+from cordax.io import example_path, read_csv, read_machine, read_mjcf, write_csv
+from cordax.statics import workspace
 from cordax.systems import (
     Bars,
     CableRobot,
@@ -70,6 +73,7 @@ from cordax.systems import (
     SwivelPulleyExit,
     Winches,
     box_inertia,
+    tensegrity_manipulator,
 )
 from cordax.systems import mechanism as solids
 
@@ -167,6 +171,67 @@ def _parts() -> dict[type, dict[str, Any]]:
             "elements": (solids.JointMotors("arm"),),
             "gravity": (0.0, 0.0, -9.81),
             "independent": ("arm", "tip"),
+        },
+        solids.Eyelet: {"body": "arm", "at": three},
+        solids.Pulley: {
+            "body": "arm",
+            "at": three,
+            "radius": 0.1,
+            "axis": (0.0, 0.0, 1.0),
+            "zero": (1.0, 0.0, 0.0),
+            "clockwise": False,
+            "turns": 1,
+            "winds": True,
+        },
+        solids.Wrap: {
+            "wrap": solids.CylinderSurface(0.1),
+            "body": "arm",
+            "at": three,
+            "axis": (0.0, 1.0, 0.0),
+            "across": (1.0, 0.0, 0.0),
+            "side": (0.0, 0.0, 1.0),
+            "inside": False,
+            "width": 0.01,
+        },
+        solids.CylinderSurface: {"radius": 0.1},
+        solids.EllipsoidSurface: {"semi_axes": (0.1, 0.2, 0.3)},
+        solids.TorusSurface: {"ring_radius": 0.3, "tube_radius": 0.1},
+        solids.CableSet: {
+            "ways": ((solids.Eyelet("world"), solids.Eyelet("arm")),),
+            "law": ElasticCables(1e4, 1.0, 1e-5),
+            "rest": 1.0,
+            "windings": (),
+            "radius": None,
+            "friction": 0.1,
+            "slip_width": 1e-3,
+            "name": "cable",
+        },
+        solids.Sphere: {"centre": three, "radius": 0.1},
+        solids.ContactLaw: {
+            **law,
+            "static_friction": 0.2,
+            "rolling": 0.01,
+        },
+        solids.Contact: {
+            "shapes": {"arm": solids.Sphere(0.1)},
+            "obstacles": solids.Plane(),
+            "law": solids.ContactLaw(),
+            "pairs": (),
+            "groups": {},
+            "name": "contact",
+        },
+        tensegrity_manipulator: {
+            "variant": "strain",
+            "modulus": 2e9,
+            "viscosity": 1e7,
+            "length": 1.0,
+            "pulley_radius": 0.05,
+            "outer_diameter": 0.035,
+            "cable_radius": 1e-3,
+            "density": 2700.0,
+            "azimuth": 0.0,
+            "friction": 0.0,
+            "gravity": (0.0, 0.0, -9.81),
         },
         Platform: _fields(platform),
         ProgressiveRope: {"axial": 1.0, "bending": 1.0},
@@ -298,7 +363,7 @@ def _fields(module) -> dict[str, Any]:
 #: where junk may be given: missing samples, the state of any machine
 _TAKEN = {("Recording", "values"), ("State", "q"), ("State", "v")}
 #: where text is a name
-_NAMES = {"name", "parent", "joints", "first", "second", "predecessor", "successor"}
+_NAMES = {"name", "body", "parent", "joints", "first", "second", "predecessor", "successor"}
 
 
 @dataclasses.dataclass
@@ -324,6 +389,7 @@ class Cases:
         run.save(folder / "good.npz")
         self.npz = (folder / "good.npz").read_bytes()
         self.recording = read_csv(folder / "good.csv").select(["x"])
+        self.methods = self._methods()
         self.families = (
             (self.constructor, 10),
             (self.option, 4),
@@ -334,6 +400,8 @@ class Cases:
             (self.table, 2),
             (self.stored, 2),
             (self.command, 1),
+            (self.method, 4),
+            (self.mjcf, 2 if importlib.util.find_spec("mujoco") else 0),
         )
 
     def draw(self) -> Case:
@@ -360,7 +428,9 @@ class Cases:
         must_fail = junk and (kind.__name__, field) not in _TAKEN
         good_here = name == "oscillator" and field in ("system", "machine")
         good_here |= name == "text" and field in _NAMES
-        good_here |= name == "five axes" and issubclass(kind, Reference)  # of any shape
+        good_here |= name == "five axes" and Reference in getattr(
+            kind, "__mro__", ()
+        )  # of any shape
         label = f"{kind.__name__}({field}={name})"
         return Case(label, lambda: kind(**{**good, field: value}), must_fail and not good_here)
 
@@ -407,6 +477,73 @@ class Cases:
         arguments = {"system": Oscillator(), field: value}
         call = lambda: getattr(cordax, function)(**arguments)
         return Case(f"{function}({field}={name})", call, junk and not fine)
+
+    def method(self) -> Case:
+        """Arguments of methods and of functions of a machine."""
+        name, value, junk = self.value()
+        label, function, good = self.pick(self.methods)
+        field = self.pick(good)
+        if callable(value) and field == "t":
+            value = None
+        call = lambda: _numbers(function(**{**good, field: value}))
+        fine = field in ("names",) and name in ("empty dict", "dict")
+        return Case(f"{label}({field}={name})", call, junk and not fine)
+
+    def _methods(self) -> list[tuple[str, Callable, dict[str, Any]]]:
+        robot, neck = CableRobot(**self.parts[CableRobot]), self.parts[ComputedTorque]["machine"]
+        times = np.linspace(0.0, 1.0, 50)
+        recording = cordax.Recording(times, {"x": np.sin(times)})
+        place = {"position": (0.0, 0.0, 1.0), "rotation": np.eye(3), "t": 0.0}
+        still = {"velocity": np.zeros(3), "angular_velocity": np.zeros(3), "tension": np.ones(4)}
+        where = {"robot": robot, "positions": np.array([[0.0, 0.0, 1.0]]), "rotation": np.eye(3)}
+        limits = {"minimum": 1.0, "maximum": 100.0}
+        joints = {"alpha": np.zeros(3), "rate": np.zeros(3)}
+        return [
+            ("CableRobot.state_at", robot.state_at, {**place, **still}),
+            ("CableRobot.lengths", robot.lengths, place),
+            (
+                "CableRobot.static_tensions",
+                robot.static_tensions,
+                {"q": robot.default_state().q, "t": 0.0},
+            ),
+            ("Neck.state_at", neck.state_at, joints),
+            ("workspace.static", workspace.static, {**where, **limits}),
+            ("workspace.wrench_closure", workspace.wrench_closure, where),
+            (
+                "workspace.wrench_feasible",
+                workspace.wrench_feasible,
+                {**where, **limits, "wrenches": np.ones((2, 6))},
+            ),
+            (
+                "workspace.box_grid",
+                workspace.box_grid,
+                {"low": (0, 0, 0), "high": (1, 1, 1), "count": 3},
+            ),
+            ("Recording.between", recording.between, {"t0": 0.0, "t1": 1.0}),
+            ("Recording.resample", recording.resample, {"interval": 0.1, "gap": 1.0}),
+            ("Recording.thin", recording.thin, {"every": 2}),
+            ("Recording.filter", recording.filter, {"cutoff": 2.0, "order": 2, "names": ["x"]}),
+            ("Recording.windows", recording.windows, {"longest": 0.5, "shortest": 0.1, "gap": 1.0}),
+            ("Recording.rename", recording.rename, {"names": {"x": "y"}}),
+            ("Recording.shift", recording.shift, {"seconds": 0.1}),
+            ("Recording.select", recording.select, {"names": ["x"]}),
+        ]
+
+    def mjcf(self) -> Case:
+        """A model of MuJoCo with one attribute changed."""
+        places = [m for m in re.finditer(r'="([^"]*)"', _MJCF)]
+        place = self.pick(places)
+        value = str(
+            self.pick(("nan", "inf", "1e300", "-1", "0", "", "a", "1 2", "0 0 0", "1e-300"))
+        )
+        text = _MJCF[: place.start(1)] + value + _MJCF[place.end(1) :]
+        what = _MJCF[: place.start()].split()[-1]
+
+        def call():
+            with contextlib.chdir(self.folder):  # MuJoCo writes a log of its warnings
+                _numbers(read_mjcf(text).system.default_state())
+
+        return Case(f"read_mjcf({what}={value})", call)
 
     def fit(self) -> Case:
         """Arguments of `identify`, of which only refused ones are tried: a fit takes seconds."""
@@ -541,6 +678,25 @@ class Cases:
         return Case(f"cordax {' '.join(map(repr, words))}", call, True)
 
 
+_MJCF = """<mujoco><option timestep="0.002" gravity="0 0 -9.81"/><worldbody>
+<site name="top" pos="0 0 2"/>
+<body name="arm" pos="0 0 1"><joint name="hinge" type="hinge" axis="0 1 0" damping="0.1"
+stiffness="1" range="-90 90" limited="true"/>
+<geom type="capsule" fromto="0 0 0 0.5 0 0" size="0.05" mass="1"/><site name="tip" pos="0.5 0 0"/>
+</body></worldbody><tendon><spatial name="cable" stiffness="100" springlength="0.5">
+<site site="top"/><site site="tip"/></spatial></tendon>
+<actuator><motor name="drive" joint="hinge" gear="2" ctrlrange="-1 1"/></actuator></mujoco>"""
+
+
+def _numbers(tree) -> None:
+    """Raise unless all numbers are finite."""
+    if isinstance(tree, cordax.Recording):
+        return  # NaN marks missing samples
+    for x in jax.tree.leaves(tree):
+        if eqx.is_inexact_array_like(x) and not np.all(np.isfinite(x)):
+            raise FloatingPointError("numbers that are not finite in a result")
+
+
 def _finite(run) -> None:
     ok = all(bool(jnp.all(jnp.isfinite(x))) for x in (run.t, run.q, run.v, run.u))
     if not ok:
@@ -548,7 +704,9 @@ def _finite(run) -> None:
 
 
 #: names a field, says what was given and what is expected
-_CLEAR = re.compile(r"^[^\n]{1,300}: (got|no state) .*", re.DOTALL)
+_CLEAR = re.compile(
+    r"^[^\n]{1,300}: (got|no state|MuJoCo cannot compile the model: ) ?.*", re.DOTALL
+)
 
 
 def outcome(case: Case) -> tuple[str, str]:

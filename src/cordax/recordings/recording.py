@@ -146,6 +146,8 @@ class Recording(eqx.Module):
 
     def rename(self, names: Mapping[str, str]) -> "Recording":
         """Other names for quantities: `{"Winkel": "angle"}`."""
+        ok = isinstance(names, Mapping) and all(isinstance(n, str) for n in names.values())
+        require(ok, "names", names, "old names with new names")
         self._require(names)
         new = [names.get(n, n) for n in self.names]
         twice = sorted({n for n in new if new.count(n) > 1})
@@ -173,7 +175,12 @@ class Recording(eqx.Module):
         the channel by default). Use `filter` first where `interval` is longer than that of the
         samples: otherwise fast motions appear as slow ones (aliasing)."""
         require_number("interval", interval)
-        count = int(np.floor((self.t[-1] - self.t[0]) / interval * (1.0 + 1e-12)))
+        _check_gap(gap)
+        samples = (self.t[-1] - self.t[0]) / interval
+        require(
+            samples < 1e8, "interval", interval, "an interval that gives fewer than 1e8 samples"
+        )
+        count = int(np.floor(samples * (1.0 + 1e-12)))
         require(count > 0, "interval", interval, f"at most {self.t[-1] - self.t[0]:g} s")
         t = self.t[0] + interval * np.arange(count + 1)
         arrays = self._arrays()
@@ -195,7 +202,7 @@ class Recording(eqx.Module):
         between gaps are filtered separately. Samples must be evenly spaced (see `resample`)."""
         require_number("cutoff", cutoff)
         require_whole("order", order, 1)
-        chosen = self.names if names is None else tuple(names)
+        chosen = self.names if names is None else names
         self._require(chosen)
         arrays = self._arrays()
         for name in chosen:
@@ -242,6 +249,7 @@ class Recording(eqx.Module):
         shortest = 0.5 * longest if shortest is None else shortest
         require_number("shortest", shortest)
         require(shortest <= longest, "shortest", shortest, f"at most {longest:g} s")
+        _check_gap(gap)
         limits = constant if isinstance(constant, Mapping) else dict.fromkeys(constant)
         self._require(limits)
         arrays = self._arrays()
@@ -276,8 +284,17 @@ class Recording(eqx.Module):
         return Recording(self.t[rows], values, self.about)
 
     def _require(self, names) -> None:
+        listed = isinstance(names, (tuple, list, Mapping)) and all(
+            isinstance(n, str) for n in names
+        )
+        require(listed, "names", names, "a list of names")
         missing = [n for n in names if n not in self.values]
         require(not missing, "recording", ", ".join(missing), f"some of {', '.join(self.names)}")
+
+
+def _check_gap(gap) -> None:
+    if gap is not None:
+        require_number("gap", gap)
 
 
 def _seconds(t: np.ndarray) -> np.ndarray:

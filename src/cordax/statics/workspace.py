@@ -69,13 +69,14 @@ class Workspace(eqx.Module):
 def box_grid(low, high, count) -> Float[Array, "k 3"]:
     """Positions on a grid between two corners (3,) [m], `count` along each axis, one number or
     three; the last axis changes fastest."""
-    low, high = as_float_array(low), as_float_array(high)
+    low, high = as_float_array(low, "low"), as_float_array(high, "high")
     for name, x in (("low", low), ("high", high)):
         require_shape(name, x, (3,))
     require(bool(np.all(np.asarray(high) >= np.asarray(low))), "high", high, "low or more")
-    counts = np.broadcast_to(np.asarray(count), (3,))
-    whole = counts.dtype.kind in "iu" and bool(np.all(counts >= 1))
+    counts = as_float_array(count, "count")
+    whole = counts.shape in ((), (3,)) and bool(np.all((counts >= 1) & (counts == counts // 1)))
     require(whole, "count", count, "one whole number >= 1, or three")
+    counts = np.broadcast_to(np.asarray(counts, int), (3,))
     axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, counts, strict=True)]
     return jnp.asarray(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3))
 

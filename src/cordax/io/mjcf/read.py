@@ -59,6 +59,7 @@ def read_mjcf(
     m, name = compiled(source)
     report = Report()
     body = skeleton(m, report)
+    require(m.opt.timestep > 0, f"{name}: timestep", m.opt.timestep, "a number > 0")
     require(m.njnt > 0, name, "a model without joints", "a model that can move")
     constraints = constraints and not flag(m, "constraint")
     rubs = constraints and not flag(m, "frictionloss")

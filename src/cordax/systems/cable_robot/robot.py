@@ -23,7 +23,7 @@ from ..._base.checks import (
     require_shape,
 )
 from ..._base.fields import part_field
-from ..._base.precision import as_float_array, float_field
+from ..._base.precision import as_float_array, finite_array, float_field
 from ..._jax.program_cache import kept_filter_jit
 from ...mechanics import Presentation, State, System
 from ...mechanics.parts.cables import Cables, ElasticCables, RigidCables
@@ -254,7 +254,6 @@ class CableRobot(System):
         )
 
     # --- states
-    @kept_filter_jit
     def state_at(
         self,
         position=None,
@@ -268,6 +267,22 @@ class CableRobot(System):
         the origin (3,) [m/s] and angular velocity (3,) [rad/s] in world axes. The coordinates of
         exits and drums follow from it; elastic cables on drums are stretched by a `tension` (n,)
         [N]. Defaults: position and rotation of the machine, at rest, with static tensions."""
+        if rotation is not None:
+            rotation = as_float_array(rotation, "rotation")
+            require_rotation("rotation", rotation)
+        three, n = (3,), (self.n_cables,)
+        some = lambda name, x, shape: None if x is None else finite_array(name, x, shape)
+        return self._state_at(
+            some("position", position, three),
+            rotation,
+            some("velocity", velocity, three),
+            some("angular_velocity", angular_velocity, three),
+            finite_array("t", t, ()),
+            some("tension", tension, n),
+        )
+
+    @kept_filter_jit
+    def _state_at(self, position, rotation, velocity, angular_velocity, t, tension) -> State:
         position = self.position if position is None else position
         rotation = self.rotation if rotation is None else rotation
         q, v = self.platform.coordinates(position, rotation, velocity, angular_velocity)
@@ -376,8 +391,8 @@ class CableRobot(System):
     def static_tensions(self, q=None, t=0.0) -> Float[Array, " n"]:
         """Smallest tensions (n,) [N] that hold the platform at rest, or the least-squares solution
         if none do. For redundant robots, `cordax.control` has tension distributions."""
-        q = self.default_state().q if q is None else q
-        return kinematics.static_tensions(self, q, as_float_array(t))
+        q = self.default_state().q if q is None else finite_array("q", q, (self.n_q,))
+        return kinematics.static_tensions(self, q, finite_array("t", t, ()))
 
     def platform_motion(self, q, v):
         """Centre of mass (3,) [m], axes (3, 3), velocity (3,) [m/s] and angular velocity (3,)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._base.checks import require, require_finite, require_positive, require_shape
-from ..._base.precision import float_field
+from ..._base.precision import as_float_array, float_field
 from ..._jax.constant_gather import take
 from ..._jax.materialise import materialise
 from ...mechanics.parts.cables import ElasticCables
@@ -173,19 +173,23 @@ class CableSet(Element):
     ):
         self.routes, self.bodies = stacked_routes(ways)
         n = len(self.bodies)
+        listed = isinstance(windings, (tuple, list)) and all(map(_are_names, windings))
+        require(listed, "windings", windings, "names of drums for each cable")
         self.windings = tuple(as_names(w) for w in windings) or ((),) * n
         require(len(self.windings) == n, "windings", self.windings, f"{n} of them")
         counts = {len(w) for w in self.windings}
         require(len(counts) == 1, "windings", self.windings, "as many drums for each cable")
         self.radius = _radii(radius, n, counts.pop())
+        require(hasattr(law, "check_count"), "law", law, "ElasticCables or StrainLaw")
+        require(isinstance(name, str) and name != "", "name", name, "a name")
         self.law, self.rest = law, as_reference(rest)
         law.check_count(n)
         require_shape("rest", self.rest.position(0.0), (), (n,))
         self.slides = friction is not None
         inner = len(self.routes.guides) - 2
         friction = 0.0 if friction is None else friction
-        self.friction = jnp.asarray(friction, float)
-        self.slip_width = jnp.asarray(slip_width, float)
+        self.friction = as_float_array(friction, "friction")
+        self.slip_width = as_float_array(slip_width, "slip_width")
         require_shape("friction", self.friction, (), (n, inner))
         self.name = name
 
@@ -336,6 +340,9 @@ class CableSet(Element):
 def stacked_routes(ways: Sequence[Sequence[Guide]]) -> tuple[Route, tuple[tuple[str, ...], ...]]:
     """Stack the paths of cables over guides of the same kinds into one `Route`, and return it with
     the bodies of the guides."""
+    listed = lambda x: isinstance(x, (tuple, list))
+    ok = listed(ways) and all(listed(w) and all(isinstance(g, Guide) for g in w) for w in ways)
+    require(ok, "ways", ways, "for each cable a list of guides, such as Eyelet")
     routes = [Route(tuple(way)) for way in ways]
     require(len(routes) > 0, "ways", "none", "at least one cable")
     bare = [Route(tuple(dataclasses.replace(g, body=NAMELESS) for g in r.guides)) for r in routes]
@@ -368,12 +375,19 @@ def pulled(routes: Route, bodies: np.ndarray, at: Instant, tension) -> Float[Arr
     return jnp.sum(onto[:, :, None] * pull.reshape(-1, 6)[:, None, :], axis=0)
 
 
+def _are_names(x) -> bool:
+    """Whether `x` is a name or a list of names."""
+    return isinstance(x, str) or (
+        isinstance(x, (tuple, list)) and all(isinstance(name, str) for name in x)
+    )
+
+
 def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
     """Radii of the drums of n cables, from one number for all or one for each."""
     if radius is None:
         require(drums == 0, "radius", None, "that of the drums that `windings` names")
         return jnp.zeros((n, drums))
-    radius = jnp.asarray(radius, float)
+    radius = as_float_array(radius, "radius")
     require_shape("radius", radius, (), (n, drums), *([(n,)] if drums == 1 else []))
     return jnp.broadcast_to(radius.reshape(n, -1) if radius.ndim else radius, (n, drums))
 

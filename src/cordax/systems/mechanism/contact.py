@@ -84,8 +84,14 @@ class Contact(Element):
         self.shapes = tuple(shape for _, shape in placed)
         self.law = ContactLaw() if law is None else law
         self.name = name
+        groups = {} if groups is None else groups
+        listed = isinstance(groups, Mapping) and all(
+            isinstance(some, (tuple, list)) for some in groups.values()
+        )
+        require(listed, "groups", groups, "names with lists of names of bodies")
+        require(isinstance(pairs, (tuple, list)), "pairs", pairs, "a list of pairs of names")
         if shape_pairs is None:
-            self.pairs = _pairs(self.bodies, pairs, dict(groups or {}))
+            self.pairs = _pairs(self.bodies, pairs, dict(groups))
         else:
             self.pairs = tuple((int(i), int(j)) for i, j in shape_pairs)
             inside = all(0 <= k < len(placed) for pair in self.pairs for k in pair)
@@ -248,7 +254,9 @@ def _with_ground(V):
 
 
 def _several(given, field: str = "shapes") -> tuple[Shape, ...]:
-    shapes = (given,) if isinstance(given, Shape) else tuple(given)
+    if not isinstance(given, (tuple, list)):
+        given = (given,)
+    shapes = tuple(given)
     for shape in shapes:
         require_instance(field, shape, Shape)
     return shapes
@@ -273,7 +281,8 @@ def _pairs(bodies, named, groups) -> tuple[tuple[int, int], ...]:
     found = [(i, j) for body, own in places.items() if body != WORLD for i in own for j in ground]
     members = lambda name: tuple(groups.get(name, (name,)))
     for pair in named:
-        require(len(pair) == 2, "pairs", pair, "two names")
+        two = isinstance(pair, (tuple, list)) and len(pair) == 2
+        require(two and all(isinstance(x, str) for x in pair), "pairs", pair, "two names")
         for first in members(pair[0]):
             for second in members(pair[1]):
                 for body in (first, second):

@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._base.checks import require_positive, require_shape, require_unit, require_values
-from ..._base.fields import flag_field
+from ..._base.checks import require, require_positive, require_shape, require_unit, require_values
+from ..._base.fields import flag_field, name_field
 from ..._base.precision import float_field
 from ...math.safe import safe_norm, safe_sqrt, safe_unit
 from ...mechanics.parts.exits import over_pulley, tangent_square
@@ -39,7 +39,7 @@ class Guide(eqx.Module):
 class Eyelet(Guide):
     """Point (3,) [m] of a body through which a cable runs, or at which an end is attached."""
 
-    body: str = eqx.field(static=True, default=WORLD)
+    body: str = name_field(default=WORLD)
     at: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
 
     def __check_init__(self):
@@ -61,12 +61,12 @@ class Pulley(Guide):
     (`winding_1`, ...), which follows the motion over any number of turns. It starts with `turns`
     whole windings. A step may change it by less than half a turn."""
 
-    body: str = eqx.field(static=True)
+    body: str = name_field()
     at: Float[Array, " 3"] = float_field(unit="m")
     radius: Float[Array, ""] = float_field(unit="m")
     axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))
     zero: Float[Array, " 3"] = float_field(default=(1.0, 0.0, 0.0))
-    clockwise: bool = eqx.field(static=True, default=False)
+    clockwise: bool = flag_field(default=False)
     turns: int = eqx.field(static=True, default=0)
     winds: bool = flag_field(default=False)
     #: an arc [rad] less than half a turn away, set during a run
@@ -75,6 +75,8 @@ class Pulley(Guide):
     def __check_init__(self):
         require_shape("at", self.at, (3,))
         require_positive("radius", self.radius)
+        whole = isinstance(self.turns, int) and not isinstance(self.turns, bool)
+        require(whole and abs(self.turns) < 10**6, "turns", self.turns, "a whole number below 1e6")
         require_unit("axis", self.axis)
         require_unit("zero", self.zero)
         square = lambda zero, axis: abs((zero * axis).sum()) < 1e-5
@@ -90,7 +92,7 @@ class SwivelPulley(Guide):
     Between two guides the cable is led to the axis at `at` as by an eyelet, where the tension
     changes by friction: by the angle it turns there and the arc."""
 
-    body: str = eqx.field(static=True)
+    body: str = name_field()
     at: Float[Array, " 3"] = float_field(unit="m")
     radius: Float[Array, ""] = float_field(unit="m")
     axis: Float[Array, " 3"] = float_field(default=(0.0, 0.0, 1.0))

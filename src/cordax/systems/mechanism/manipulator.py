@@ -17,7 +17,7 @@ from ..._base.checks import (
     require_positive,
     require_values,
 )
-from ..._base.precision import as_float_array, declare_units, finite_array
+from ..._base.precision import declare_units, finite_array
 from ...mechanics.state import State
 from .assembly import assemble
 from .body import Body
@@ -133,15 +133,19 @@ def tensegrity_manipulator(
     cables; `link_density` [kg/m^3]: links are tubes like the struts; `friction`: viscous [N m s] in
     each of the six strut coordinates."""
     require_known("variant", variant, INVOLUTES)
-    number = as_float_array
-    l, r, h = number(length), number(pulley_radius), number(pulley_height)
+    l = finite_array("length", length, ())
+    r = finite_array("pulley_radius", pulley_radius, ())
+    h = finite_array("pulley_height", pulley_height, ())
     for name, value in (("length", l), ("pulley_radius", r), ("pulley_height", h)):
         require_positive(name, value)
     a, Q = l / math.sqrt(2.0), math.sqrt(2.0) * r
     height = a * (1.0 + math.sqrt(2.0 / 3.0))
-    azimuths = [number(azimuth) + 2.0 * math.pi / 3.0 * i for i in range(3)]
+    azimuths = [finite_array("azimuth", azimuth, ()) + 2.0 * math.pi / 3.0 * i for i in range(3)]
     nodes = [_around(angle, a / math.sqrt(3.0)) for angle in azimuths]
-    half = (0.5 * number(outer_diameter), 0.5 * number(inner_diameter))
+    half = (
+        0.5 * finite_array("outer_diameter", outer_diameter, ()),
+        0.5 * finite_array("inner_diameter", inner_diameter, ()),
+    )
     strut = tube(*half, l, density=density, centre=_up(0.5 * l))
     end, zero = _up(l), jnp.zeros_like(l)
     block = box(jnp.stack([2.0 * Q, 3.0 * h, Q]), density=density, centre=_up(0.5 * Q))
@@ -206,7 +210,7 @@ def tensegrity_manipulator(
             pulleys.append(f"pulley_{name}")
             before = f"strut{(i - 1) % 3 + 1}"
             loops.append(SphericalLoop(before, f"cable_{name}", point=end))
-    area = jnp.pi * number(cable_radius) ** 2
+    area = jnp.pi * finite_array("cable_radius", cable_radius, ()) ** 2
     angles = tuple(f"{part}{i + 1}" for i in range(3) for part in ("dummy", "strut"))
     elements = [
         WoundCables(cables, modulus, viscosity, area),
