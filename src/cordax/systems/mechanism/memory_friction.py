@@ -46,7 +46,7 @@ class PathFriction(Element):
 
     name: str = name_field()
     bodies: tuple[str, ...] = names_field()
-    points: Float[Array, "k 3"] = float_field()
+    points: Float[Array, "k 3"] = float_field(unit="m")
     law: FrictionLaw = part_field()
 
     def __check_init__(self):
