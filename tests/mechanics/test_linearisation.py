@@ -10,7 +10,16 @@ import pytest
 from cordax.math.linalg import matvec
 from cordax.mechanics import Structure
 from cordax.mechanics.linearisation import bare
-from cordax.systems import End, Harness, Joint, Neck, Plane, SplineRod
+from cordax.systems import (
+    ContactLaw,
+    End,
+    Harness,
+    Joint,
+    LineContact,
+    Neck,
+    Plane,
+    SplineRod,
+)
 from helpers.machines import Bead, DoublePendulum
 
 RNG = np.random.default_rng(3)
@@ -31,8 +40,8 @@ def harness() -> Harness:
 
 
 def touching() -> SplineRod:
-    floor = Plane(point=(0.0, 0.0, 0.0), friction=0.3, damping=0.5, width=1e-2)
-    return SplineRod(young=2.5e6, control_points=6, obstacles=(floor,))
+    law = ContactLaw(friction=0.3, damping=0.5, width=1e-2)
+    return SplineRod(young=2.5e6, control_points=6, contact=LineContact(Plane(), law))
 
 
 MACHINES = {

@@ -9,7 +9,7 @@ import pytest
 import cordax
 from cordax.math import bsplines
 from cordax.mechanics import Structure
-from cordax.systems import End, Plane, Sphere, SplineRod
+from cordax.systems import ContactLaw, End, LineContact, Plane, Sphere, SplineRod
 from helpers.rod_reference import DATA, points_first, pull, rod_of
 
 CASES = ["eval_shared0", "eval_shared1", "eval_shared2", "eval_shared3"]
@@ -92,9 +92,13 @@ LOADED = {
     "damping": 2e-3,
     "plastic": True,
     "quadrature": ("gauss", 3),
-    "obstacles": (
-        Plane(friction=0.3, damping=0.5, width=0.02),
-        Sphere(centre=[1.0, 0.0, 0.1], radius=0.2, friction=0.2, width=0.02),
+    "contact": (
+        LineContact(Plane(), ContactLaw(friction=0.3, damping=0.5, width=0.02)),
+        LineContact(
+            Sphere(centre=[1.0, 0.0, 0.1], radius=0.2),
+            ContactLaw(friction=0.2, width=0.02),
+            name="ball",
+        ),
     ),
 }
 

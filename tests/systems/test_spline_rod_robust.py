@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import brentq
 
 from cordax import GeneralisedAlpha, Result, simulate
-from cordax.systems import End, Plane, SplineRod
+from cordax.systems import ContactLaw, End, LineContact, Plane, SplineRod
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +63,10 @@ def test_an_accuracy_helps_where_newton_fails(wire):
 def test_a_rod_falls_on_a_rough_floor():
     """Contact, stick and slip: it reaches the floor, does not go through it, and energy is only
     lost."""
-    floor = Plane(point=(0, 0, -0.05), friction=0.3, damping=0.5)
+    law = ContactLaw(friction=0.3, damping=0.5)
+    floor = LineContact(Plane(point=(0, 0, -0.05)), law)
     ends = {"left": End.clamped(), "right": End.clamped()}
-    rod = SplineRod(young=2.5e6, control_points=7, obstacles=(floor,), **ends)
+    rod = SplineRod(young=2.5e6, control_points=7, contact=floor, **ends)
     run = simulate(rod, dt=2e-3, duration=1.0)
     # an impact at 1 m/s sinks in by v sqrt(mu/k) = 1 mm
     assert 0.048 < float(np.max(run["sag"])) < 0.053

@@ -43,6 +43,8 @@ class _Part(_Declared):
         if not self.many:
             self.check(self.name, x)
             return x
+        if isinstance(x, self.kinds):
+            return (x,)
         require(isinstance(x, (tuple, list)), self.name, x, f"a tuple of {self._names}")
         for i, part in enumerate(x):
             if type(part) is not object:
@@ -103,7 +105,7 @@ class _Flag(_Declared):
 
 def part_field(**kwargs) -> Any:
     """A module field for parts of the kinds its annotation names: `Cables`, `Elastic | Rigid`, a
-    protocol, `tuple[Rod, ...]`, which a list gives too; None where that is the default or the
+    protocol, `tuple[Rod, ...]`, which a list or a single part gives too; None where that is the default or the
     annotation allows it."""
     return declared_field(_Part(_may_be_none(kwargs)), **kwargs)
 

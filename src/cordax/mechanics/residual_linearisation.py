@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .linearisation import Linearisation
+from .linearisation import DenseLinearisation, Linearisation
 from .structure import Structure
 from .system import System
 
@@ -93,3 +93,8 @@ class ResidualLinearisation(Linearisation):
         columns = jnp.eye(self.f.shape[0], dtype=self.f.dtype)
         matrix = lambda product: jax.vmap(product, out_axes=1)(columns)
         return matrix(self.inertia), matrix(self.stiffness), matrix(self.damping)
+
+    def dense(self) -> DenseLinearisation:
+        """The same without structure: forces couple what is far apart in it."""
+        M, K, D = self.matrices()
+        return DenseLinearisation(M=M, f=self.f, K=K, D=D)

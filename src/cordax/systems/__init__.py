@@ -14,12 +14,17 @@ if TYPE_CHECKING:
     from .neck import Bars, ElasticTendon, Motors, Neck, RigidTendon, Routing, Springs
     from .oscillator import Oscillator, Pendulum
     from .rod import (
+        Box,
+        Capsule,
+        ContactLaw,
         Cylinder,
         DiscreteRod,
         End,
         Gripper,
         Harness,
+        HeightField,
         Joint,
+        LineContact,
         Plane,
         PlasticFlow,
         Sphere,
@@ -46,8 +51,8 @@ PACKAGES = {
     "mechanism": "Mechanism single_strut tensegrity_manipulator",
     "neck": "Bars ElasticTendon Motors Neck RigidTendon Routing Springs",
     "oscillator": "Oscillator Pendulum",
-    "rod": "Cylinder DiscreteRod End Gripper Harness Joint Plane PlasticFlow Sphere "
-    "SplineRod StrandSlip",
+    "rod": "Box Capsule ContactLaw Cylinder DiscreteRod End Gripper Harness HeightField Joint "
+    "LineContact Plane PlasticFlow Sphere SplineRod StrandSlip",
     "rope_robot": "AxialRopes LinearRope Platform ProgressiveRope RopeLaw RopeRobot "
     "SpatialRopeRobot WinchedRopes ropes_for_cables two_rope_robot",
 }
@@ -57,8 +62,11 @@ __all__ = [
     "AxialRopes",
     "Bars",
     "BodyPoint",
+    "Box",
     "CableRobot",
+    "Capsule",
     "CarriageExit",
+    "ContactLaw",
     "Cylinder",
     "DiscreteRod",
     "ElasticCables",
@@ -66,7 +74,9 @@ __all__ = [
     "End",
     "Gripper",
     "Harness",
+    "HeightField",
     "Joint",
+    "LineContact",
     "LinearRope",
     "Mechanism",
     "Motors",

@@ -107,27 +107,33 @@ def between(a: Capsule | Cylinder, at: Pose, b: Shape, on: Pose) -> Touch:
     ends, which touch as `corners`."""
     facing = on.direction(b.surface(on.into(at.out(a.middle())))[1])
     start, end = at.out(a.segment(-at.direction_into(facing)))
-    s = _deepest(*lax.stop_gradient((start, end - start, b, on)))
     way = end - start
-
-    def slope(s):
-        """Of the distance along the side."""
-        return jnp.sum(on.direction(b.surface(on.into(start + s * way))[1]) * way)
-
-    # one step of Newton's method: the derivative of the place of the minimum
-    rate, curvature = jax.jvp(slope, (s,), (jnp.ones_like(s),))
-    curved = curvature > 1e-6 * jnp.sum(way * way)
-    step = jnp.where(curved, rate / jnp.where(curved, curvature, 1.0), 0.0)
-    s = jnp.clip(s - step, 0.0, 1.0)
+    s = deepest_share(on.into(start), on.direction_into(way), b)
     touch = _on_surface((start + s * way)[None], a.roundness(), b, on)
     inner = (s > _END) & (s < 1.0 - _END)
     return touch._replace(gap=jnp.where(inner, touch.gap, FAR))
 
 
-def _deepest(start, way, b: Shape, on: Pose):
-    """Share of a segment at which it is closest to a convex shape, by golden sections."""
+def deepest_share(start, way, b: Shape) -> Float[Array, ""]:
+    """Share of a segment, along `way` (3,) from `start` (3,) in the axes of a convex shape `b`, at
+    which it is closest to the shape."""
+    s = _deepest(*lax.stop_gradient((start, way, b)))
+
+    def slope(s):
+        """Of the distance along the segment."""
+        return jnp.sum(b.surface(start + s * way)[1] * way)
+
+    # one step of Newton's method: the derivative of the place of the minimum
+    rate, curvature = jax.jvp(slope, (s,), (jnp.ones_like(s),))
+    curved = curvature > 1e-6 * jnp.sum(way * way)
+    step = jnp.where(curved, rate / jnp.where(curved, curvature, 1.0), 0.0)
+    return jnp.clip(s - step, 0.0, 1.0)
+
+
+def _deepest(start, way, b: Shape):
+    """The same without a derivative, by golden sections."""
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
-    distance = lambda s: b.surface(on.into(start + s * way))[0]
+    distance = lambda s: b.surface(start + s * way)[0]
 
     def cut(_, interval):
         low, high = interval
@@ -144,16 +150,26 @@ def capsules(a: Capsule, at: Pose, b: Capsule, on: Pose) -> Touch:
     """The closest points of two segments; half way along the common stretch of parallel ones."""
     p, d = at.out(a.start), at.direction(a.end - a.start)
     r, e = on.out(b.start), on.direction(b.end - b.start)
+    s, t = closest_shares(p, d, r, e)
+    distance, normal = round_surface(p - r + s * d - t * e, a.radius + b.radius)
+    point = r + t * e + normal * (b.radius + 0.5 * distance)
+    return Touch(distance[None], point[None], normal[None])
+
+
+def closest_shares(p, d, r, e) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Shares of two segments, along `d` from `p` and along `e` from `r` (3,), at which they are
+    closest; half way along the common stretch of parallel ones."""
     dd, ee, de = jnp.sum(d * d), jnp.sum(e * e), jnp.sum(d * e)
     gap = p - r
     # |gap + s d - t e|^2, and a little for s and t away from the middle: convex for parallel ones
-    small = _MIDDLE * (dd + ee) + jnp.finfo(dd.dtype).tiny
-    A, B, C = dd + small, ee + small, de
-    f, g = 0.5 * small - jnp.sum(d * gap), 0.5 * small + jnp.sum(e * gap)
+    tiny = jnp.finfo(dd.dtype).tiny ** 0.25
+    small_s, small_t = _MIDDLE * dd + tiny, _MIDDLE * ee + tiny
+    A, B, C = dd + small_s, ee + small_t, de
+    f, g = 0.5 * small_s - jnp.sum(d * gap), 0.5 * small_t + jnp.sum(e * gap)
 
     def cost(s, t):
         x = gap + s * d - t * e
-        return jnp.sum(x * x) + small * ((s - 0.5) ** 2 + (t - 0.5) ** 2)
+        return jnp.sum(x * x) + small_s * (s - 0.5) ** 2 + small_t * (t - 0.5) ** 2
 
     determinant = A * B - C * C
     inner_s, inner_t = (B * f + C * g) / determinant, (A * g + C * f) / determinant
@@ -164,10 +180,7 @@ def capsules(a: Capsule, at: Pose, b: Capsule, on: Pose) -> Touch:
     s = jnp.concatenate([jnp.where(inside, inner_s, 0.0)[None], ends, at_t])
     t = jnp.concatenate([jnp.where(inside, inner_t, at_s[0])[None], at_s, ends])
     best = jnp.argmin(jax.vmap(cost)(*lax.stop_gradient((s, t))))
-    s, t = s[best], t[best]
-    distance, normal = round_surface(gap + s * d - t * e, a.radius + b.radius)
-    point = r + t * e + normal * (b.radius + 0.5 * distance)
-    return Touch(distance[None], point[None], normal[None])
+    return s[best], t[best]
 
 
 class _Face(NamedTuple):

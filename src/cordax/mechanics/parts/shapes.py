@@ -171,11 +171,12 @@ class Cylinder(Shape):
     def bounded(self) -> bool:
         return self.length is not None
 
-    def _axis(self):
+    def direction(self) -> Float[Array, " 3"]:
+        """Unit vector along its axis."""
         return self.axis / safe_norm(self.axis)
 
     def surface(self, x):
-        axis, arm = self._axis(), x - self.centre
+        axis, arm = self.direction(), x - self.centre
         height = jnp.sum(axis * arm)
         side, outwards = round_surface(arm - axis * height, self.radius, _across(axis))
         if self.length is None:
@@ -207,7 +208,7 @@ class Cylinder(Shape):
         """Four points of a rim about its centre, and half of the axis."""
         if self.length is None:
             raise ValueError("length: got None, expected a number for a cylinder on a body")
-        axis = self._axis()
+        axis = self.direction()
         radial = direction - axis * jnp.sum(axis * direction)
         square = jnp.sum(radial * radial)
         steep = square > _FLAT**2

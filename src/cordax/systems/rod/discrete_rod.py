@@ -18,6 +18,8 @@ from ..._base.fields import part_field
 from ..._base.precision import float_field
 from ..._jax.materialise import materialise
 from ...mechanics import Presentation, Scene, State, Structure, System
+from ...mechanics.linearisation import DenseLinearisation
+from ...mechanics.parts.line_contact import Line, LineContact, LineContacts, line
 from ...mechanics.reference_motion import Reference, reference_field, require_position
 from .energy import dot
 from .joints import (
@@ -68,6 +70,7 @@ class DiscreteRod(System):
     - `rest_curvature` (s + 1, 2) [1/m]: at every joint, along both material directors; None:
       straight;
     - `gyration` [m]: radius of gyration about the axis of the rod;
+    - `contact`: one or several `LineContact`s with obstacles and with itself, as capsules;
     - `gravity` [m/s^2] along -z.
 
     Coordinates: x, y, z of the nodes between the ends, then the angle of each segment about its
@@ -89,6 +92,7 @@ class DiscreteRod(System):
     rest_curvature: Float[Array, "k 2"] | None = float_field(unit="1/m", default=None)
     gyration: Float[Array, ""] = float_field(unit="m", default=3e-3)
     gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
+    contact: tuple[LineContact, ...] = part_field(default=())
     directors: Float[Array, "s 3"] | None = None
 
     default_integrator: ClassVar[str] = "generalised_alpha"
@@ -110,6 +114,7 @@ class DiscreteRod(System):
             require(self.stick is not None, "stick", None, "a ratio to EI, where slip is given")
         if self.rest_curvature is not None:
             require_shape("rest_curvature", self.rest_curvature, (k, 2))
+        LineContacts(self.contact)
 
     # --- names and layout
     @property
@@ -131,7 +136,9 @@ class DiscreteRod(System):
 
     def presentation(self):
         return Presentation(
-            units={"nodes": "m", "stretch": "1", "slip": "1/m", "stuck_energy": "J"},
+            units={"nodes": "m", "stretch": "1", "slip": "1/m", "stuck_energy": "J"}
+            | LineContacts(self.contact).units(),
+            warnings=LineContacts(self.contact).warnings,
             geometry=self.geometry,
             required_control=None
             if self.stick is None
@@ -255,7 +262,10 @@ class DiscreteRod(System):
         joints, stretch = self._strains(held, q)
         bent = jnp.sum(self._joints(held).bending * (joints - self._rest()) ** 2)
         elastic = bent + self.spacing * self.EA * jnp.sum(stretch**2)
-        return 0.5 * elastic + self._weight() * jnp.sum(self.place(t, q)[1:-1, 2])
+        energy = 0.5 * elastic + self._weight() * jnp.sum(self.place(t, q)[1:-1, 2])
+        if not self.contact:
+            return energy
+        return energy + LineContacts(self.contact).energy(self._line(t, q, jnp.zeros_like(q)))
 
     def _weight(self):
         """Weight of one node [N]."""
@@ -271,7 +281,18 @@ class DiscreteRod(System):
     def force(self, t, q, v, u):
         held, x, rate = self._moving(t, q, v)
         resists = self._joints(held, u).resistance(x, rate)
-        return self._outside(v) - split(gathered(resists))
+        f = self._outside(v) - split(gathered(resists))
+        return f + self._pushed(self._line(t, q, v)) if self.contact else f
+
+    def _line(self, t, q, v) -> Line:
+        place = lambda t, q: self.place(t, q)
+        x, rate = jax.jvp(place, (t, q), (jnp.ones_like(t), v))
+        return line(x, rate, self.spacing)
+
+    def _pushed(self, at: Line):
+        """Forces of contact (n,)."""
+        push = LineContacts(self.contact).forces(at)[1:-1]
+        return jnp.pad(push.reshape(-1), (0, self.segments))
 
     def _masses(self):
         node = self.line_density * self.spacing
@@ -305,6 +326,8 @@ class DiscreteRod(System):
         if friction is not None:
             # not part of the potential energy, which does not depend on the slipped curvature
             found["stuck_energy"] = friction.energy(strains)
+        if self.contact:
+            found |= LineContacts(self.contact).outputs(self._line(t, q, v))
         return found
 
     def geometry(self, t, q):
@@ -374,13 +397,30 @@ class DiscreteStructure(Structure):
         held, x, rate = rod._moving(t, q, v)
         resists, elastic, viscous = rod._joints(held, u).linearised(x, rate)
         kinds = np.array([1.0, 1.0, 1.0, 0.0])[:, None] * np.ones(rod.segments)
-        return JointLinearisation(
-            f=rod._outside(v) - split(gathered(resists)),
+        contacts, at = LineContacts(rod.contact), None
+        f = rod._outside(v) - split(gathered(resists))
+        if contacts:
+            at = rod._line(t, q, v)
+            f = f + rod._pushed(at)
+        motion = JointLinearisation(
+            f=f,
             elastic=elastic,
             viscous=viscous,
             air=rod.drag * rod.spacing * kinds,
             masses=joined(rod._masses()),
         )
+        if at is None:
+            return motion
+        if not contacts.self_contact:
+            push = lambda B: materialise(-jnp.moveaxis(B, 0, 2))
+            K, D = map(push, contacts.segment_jacobians(at))
+            return motion.with_segments(K, D)
+        # segments far from each other along the rod touch: there is no chain
+        M, K, D = motion.matrices()
+        inner = slice(3, -3)
+        on_nodes = (B[inner, inner] for B in contacts.jacobians(at))
+        by_place, by_rate = (jnp.pad(B, (0, rod.segments)) for B in on_nodes)
+        return DenseLinearisation(M=M, f=f, K=K + by_place, D=D + by_rate)
 
     def momentum(self, q, v):
         return self.system._masses() * v

@@ -6,11 +6,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..._base.checks import require, require_known, require_whole
 from ..._base.fields import part_field
+from ...math.linalg import matvec
 from ...mechanics import Presentation, Scene, State, Structure, System
 from ...mechanics.constraints import ConstraintTerms
+from ...mechanics.parts.line_contact import Line, LineContact, LineContacts
 from .linearisation import HarnessLinearisation
 from .spline_rod import SplineRod
 
@@ -45,6 +48,9 @@ class Harness(System):
     """Rods with joints between their free ends. Each joint has seven linear constraints: position,
     tangent (r' of one is r' of the other, reversed where two equal sides meet) and twist.
 
+    `contact`: one or several `LineContact`s of all rods, with obstacles and, with `self_contact`,
+    with each other too; a single rod may have a `contact` of its own.
+
     Coordinates, inputs and outputs are those of the rods, one after the other, prefixed with the
     number of the rod."""
 
@@ -52,6 +58,7 @@ class Harness(System):
     joints: tuple[Joint, ...] = eqx.field(  # pyright: ignore[reportGeneralTypeIssues]
         static=True, converter=lambda x: _as_joints(x)
     )
+    contact: tuple[LineContact, ...] = part_field(default=())
 
     default_integrator = "generalised_alpha"
     default_dt = 2e-3
@@ -69,6 +76,7 @@ class Harness(System):
                 end = getattr(self.rods[rod], side)
                 free = not any(end.holds) and not any(end.slope) and not end.twist
                 require(free, "joints", joint, f"the {side} end of rod {rod} to be End.free()")
+        LineContacts(self.contact, self.rods[0].diameter)
 
     @property
     def coordinate_names(self):
@@ -79,7 +87,8 @@ class Harness(System):
         return tuple(f"{i}_{n}" for i, rod in enumerate(self.rods) for n in rod.input_names)
 
     def presentation(self):
-        return Presentation(geometry=self.geometry)
+        units = self._contacts().units()
+        return Presentation(units=units, geometry=self.geometry, warnings=self._warnings)
 
     @property
     def n_constraints(self):
@@ -96,7 +105,44 @@ class Harness(System):
     def force(self, t, q, v, u):
         inputs = self.parts(u, [rod.n_u for rod in self.rods])
         each = zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
-        return jnp.concatenate([rod.force(t, a, b, c) for rod, a, b, c in each])
+        f = jnp.concatenate([rod.force(t, a, b, c) for rod, a, b, c in each])
+        if not self.contact:
+            return f
+        push = self._contacts().forces(self._line(t, q, v))
+        return f + jax.linear_transpose(lambda v: self._points(t, v, True), v)(push)[0]
+
+    def _contacts(self) -> LineContacts:
+        return LineContacts(self.contact, 0.5 * self.rods[0].diameter)
+
+    def _points(self, t, x, velocities: bool) -> Float[Array, "k 3"]:
+        """Points of all rods at coordinates `x`, or their velocities without those of supports."""
+        found = []
+        for rod, part in zip(self.rods, self.parts(x), strict=True):
+            zero = jnp.zeros(4, x.dtype)
+            P = (
+                rod.layout.join(part, zero, zero, zero, zero)
+                if velocities
+                else rod.control(t, part)
+            )
+            found.append(rod.line(P, P).x)
+        return jnp.concatenate(found)
+
+    def _line(self, t, q, v) -> Line:
+        parts = [
+            rod.line(rod.control(t, a), rod.control_rate(t, b))
+            for rod, a, b in zip(self.rods, self.parts(q), self.parts(v), strict=True)
+        ]
+        offsets = np.cumsum([0, *(part.x.shape[0] for part in parts)])
+        number = lambda name: np.concatenate(
+            [getattr(part, name) + offset for part, offset in zip(parts, offsets, strict=False)]
+        )
+        chain = np.concatenate([part.chain + i for i, part in enumerate(parts)])
+        join = lambda name: jnp.concatenate([getattr(part, name) for part in parts])
+        joints = tuple(
+            ((j.rod, j.side == "right"), (j.other, j.other_side == "right")) for j in self.joints
+        )
+        points = join("x"), join("v")
+        return Line(*points, number("first"), number("last"), join("length"), chain, joints)
 
     def structure(self) -> "HarnessStructure":
         return HarnessStructure(self)
@@ -122,14 +168,19 @@ class Harness(System):
         return jnp.concatenate(rows) if rows else jnp.zeros(0, q.dtype)
 
     def potential_energy(self, t, q):
-        return sum(
-            rod.potential_energy(t, p) for rod, p in zip(self.rods, self.parts(q), strict=True)
-        )
+        each = zip(self.rods, self.parts(q), strict=True)
+        return sum(rod.potential_energy(t, p) for rod, p in each) + self._contact_energy(t, q)
+
+    def _contact_energy(self, t, q):
+        """Elastic energy [J] of the contacts of the harness."""
+        if not self.contact:
+            return 0.0
+        return self._contacts().energy(self._line(t, q, jnp.zeros_like(q)))
 
     def energies(self, t, q, v):
         each = zip(self.rods, self.parts(q), self.parts(v), strict=True)
         kinetic, potential = zip(*(rod.energies(t, a, b) for rod, a, b in each), strict=True)
-        return sum(kinetic), sum(potential)
+        return sum(kinetic), sum(potential) + self._contact_energy(t, q)
 
     def default_state(self):
         states = [rod.default_state() for rod in self.rods]
@@ -148,7 +199,17 @@ class Harness(System):
             zip(self.rods, self.parts(q), self.parts(v), inputs, strict=True)
         ):
             out |= {f"{i}_{n}": x for n, x in rod.outputs(t, a, b, c, multipliers[:0]).items()}
+        if self.contact:
+            out |= self._contacts().outputs(self._line(t, q, v))
         return out
+
+    def _warnings(self, outputs):
+        found = self._contacts().warnings(outputs)
+        for i, rod in enumerate(self.rods):
+            start = f"{i}_"
+            own = {n.removeprefix(start): x for n, x in outputs.items() if n.startswith(start)}
+            found |= {f"{start}{n}": x for n, x in rod.presentation().warnings(own).items()}
+        return found
 
     def geometry(self, t, q):
         """Scene at time `t` [s] and coordinates `q`."""
@@ -181,7 +242,14 @@ class HarnessStructure(Structure):
         inputs = parts(u, [rod.n_u for rod in rods])
         each = zip(rods, parts(q), parts(v), inputs, strict=True)
         chains = tuple(rod.structure().linearise(t, a, b, c) for rod, a, b, c in each)
-        return HarnessLinearisation(chains)  # pyright: ignore[reportCallIssue]
+        motion, machine = HarnessLinearisation(chains), self.system  # pyright: ignore[reportCallIssue]
+        if not machine.contact:
+            return motion
+        contacts, at = machine._contacts(), machine._line(t, q, v)
+        J = jax.jacfwd(lambda v: machine._points(t, v, True).reshape(-1))(v)
+        with_contact = contacts.dense(motion, at, J)
+        push = contacts.forces(at).reshape(-1)
+        return eqx.tree_at(lambda m: m.f, with_contact, with_contact.f + matvec(J.T, push))
 
     def constraint_terms(self, t, q, v):
         # linear in q with constant coefficients: no bias, and the same Jacobian for all states

@@ -241,9 +241,10 @@ def split(blocks) -> Float[Array, " n"]:
     return jnp.concatenate([blocks[:3, 1:].T.reshape(-1), blocks[3]])
 
 
-def elements(blocks, diagonal) -> Float[Array, "s 12 12"]:
-    """Assemble the chain elements, one per node, from matrices (8, 8, s + 1) of joints and a
-    diagonal (4, s). Node 0 is held, and so is everything after node s - 1."""
+def elements(blocks, diagonal, segments=None) -> Float[Array, "s 12 12"]:
+    """Assemble the chain elements, one per node, from matrices (8, 8, s + 1) of joints, a diagonal
+    (4, s) and, if given, matrices (6, 6, s) of the positions of both ends of segments. Node 0 is
+    held, and so is everything after node s - 1."""
     whole = _to_nodes(_to_nodes(blocks).swapaxes(0, 1)).swapaxes(0, 1)  # (12, 12, s + 1)
     s = blocks.shape[-1] - 1
     inner = jnp.moveaxis(whole[:, :, 1:], 2, 0)
@@ -256,6 +257,10 @@ def elements(blocks, diagonal) -> Float[Array, "s 12 12"]:
     own[0, :3] = 1.0
     here = jnp.pad(diagonal.T, ((0, 0), (0, 8))) * kept + own
     inner = jnp.concatenate([(inner[0] + first)[None], inner[1:]])
+    if segments is not None:
+        ends = jnp.moveaxis(segments, 2, 0).reshape(s, 2, 3, 2, 3)
+        ends = jnp.pad(ends, ((0, 0), (0, 1), (0, 1), (0, 1), (0, 1)))
+        inner = inner + ends.reshape(s, 12, 12)
     return inner * (kept[:, :, None] * kept[:, None]) + here[:, :, None] * np.eye(12)
 
 
@@ -263,18 +268,26 @@ class JointLinearisation(Linearisation):
     """Linearisation about a state. `f`: forces; `elastic` and `viscous`: resistance to
     displacements, `-K`, and to rates, `-D`, joint by joint, (8, 8, s + 1), or None if only solves
     remain to be done; `air`: drag coefficient [N s/m] of a node, and `masses`, both by nodes and
-    segments, (4, s)."""
+    segments, (4, s); `pressed` and `rubbed` (6, 6, s) or None: resistance of contact to
+    displacements and rates of both ends of each segment."""
 
     f: Float[Array, " n"]
     elastic: Float[Array, "8 8 k"] | None
     viscous: Float[Array, "8 8 k"] | None
     air: Float[Array, "4 s"]
     masses: Float[Array, "4 s"]
+    pressed: Float[Array, "6 6 s"] | None = None
+    rubbed: Float[Array, "6 6 s"] | None = None
     #: the mass matrix is constant, and no force is held fixed
     exact: bool = eqx.field(static=True, default=True)
 
+    def with_segments(self, pressed, rubbed) -> "JointLinearisation":
+        """The same with contact of segments."""
+        fields = lambda motion: (motion.pressed, motion.rubbed)
+        return eqx.tree_at(fields, self, (pressed, rubbed), is_leaf=lambda x: x is None)
+
     def stiffness(self, x):
-        return -self._product(self.elastic, x)
+        return -self._product(self.elastic, self.pressed, x)
 
     def inertia(self, x):
         return split(self.masses * joined(x))
@@ -282,11 +295,12 @@ class JointLinearisation(Linearisation):
     def factorise(self, h, h2):
         h, h2, motion = lax.stop_gradient((h, h2, self))
         blocks = materialise(h2 * motion.elastic + h * motion.viscous)
-        return factor_chain(materialise(elements(blocks, motion.masses + h * motion.air)), 4)
+        ends = None if motion.pressed is None else h2 * motion.pressed + h * motion.rubbed
+        return factor_chain(materialise(elements(blocks, motion.masses + h * motion.air, ends)), 4)
 
     def bare(self):
-        blocks = lambda motion: (motion.elastic, motion.viscous)
-        return eqx.tree_at(blocks, self, (None, None), is_leaf=lambda x: x is None)
+        blocks = lambda motion: (motion.elastic, motion.viscous, motion.pressed, motion.rubbed)
+        return eqx.tree_at(blocks, self, (None,) * 4, is_leaf=lambda x: x is None)
 
     def implicit_solve(self, factor: ChainFactor, h, h2, b):
         if self.elastic is None:
@@ -304,13 +318,19 @@ class JointLinearisation(Linearisation):
         return matrix(self.inertia), matrix(self.stiffness), matrix(self._damping)
 
     def _damping(self, x):
-        return -self._product(self.viscous, x) - split(self.air * joined(x))
+        return -self._product(self.viscous, self.rubbed, x) - split(self.air * joined(x))
 
-    def _product(self, blocks, x):
+    def _product(self, blocks, segments, x):
         nodes = jnp.pad(joined(x), ((0, 0), (0, 1)))  # the last node is held
         edges = jnp.pad(jnp.diff(nodes[:3], axis=1), ((0, 0), (1, 1)))
         angles = jnp.pad(nodes[3], (1, 0))
-        return split(gathered(jnp.sum(blocks * at_joints(edges, angles), axis=1)))
+        total = gathered(jnp.sum(blocks * at_joints(edges, angles), axis=1))
+        if segments is not None:
+            ends = jnp.concatenate([nodes[:3, :-1], nodes[:3, 1:]])
+            push = jnp.pad(jnp.sum(segments * ends, axis=1), ((0, 0), (0, 1)))
+            push = push[:3, :-1] + jnp.pad(push[3:, :-2], ((0, 0), (1, 0)))
+            total = total + jnp.pad(push, ((0, 1), (0, 0)))
+        return split(total)
 
 
 def _substituted(factor, r):

@@ -52,10 +52,6 @@ class Scattered:
         angle = (g.twist * w) @ self.derivatives[: w.shape[0]]
         return jnp.concatenate([rows, angle[None]])
 
-    def collect_positions(self, f, h) -> Float[Array, "3 n"]:
-        """Integral of forces per length (3, k) along the rod, by control points."""
-        return (f * (h * self.weights)) @ self.values
-
     def spread(self, x):
         """Arrange values (..., k), ordered from end to end, as (..., points)."""
         return x
@@ -94,10 +90,6 @@ class Spans:
         return overlap(
             [jnp.concatenate([r, a[None]]) for r, a in zip(position, angle, strict=True)]
         )
-
-    def collect_positions(self, f, h) -> Float[Array, "3 n"]:
-        f = materialise(f * (h * self.weights))
-        return overlap([jnp.sum(f * b, axis=1) for b in self.basis[0]])
 
     def spread(self, x):
         return x.reshape(*x.shape[:-1], *self.weights.T.shape).swapaxes(-1, -2)
@@ -160,6 +152,16 @@ def gauss(n: int, per_span: int) -> Spans:
     B = bsplines.basis(n, x).reshape(4, n - 3, per_span, n)
     own = np.stack([B[:, e, :, e : e + 4] for e in range(n - 3)])  # (s, 4, g, 4)
     return Spans(own.transpose(1, 3, 2, 0), w.reshape(n - 3, per_span).T)
+
+
+@lru_cache
+def pieces(n: int, per_span: int) -> np.ndarray:
+    """Values of the four functions of each span at the ends of equal pieces of it, shape
+    (4, per_span + 1, s)."""
+    places = np.arange(n - 3)[:, None] + np.linspace(0.0, 1.0, per_span + 1)
+    B = bsplines.basis(n, places.reshape(-1))[0].reshape(n - 3, per_span + 1, n)
+    own = np.stack([B[e, :, e : e + 4] for e in range(n - 3)])
+    return own.transpose(2, 1, 0)
 
 
 def times_gram(P: Float[Array, "4 n"]) -> Float[Array, "4 n"]:

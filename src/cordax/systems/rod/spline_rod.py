@@ -19,13 +19,16 @@ from ..._base.precision import as_float_array, float_field
 from ..._jax.materialise import materialise
 from ...math import bsplines
 from ...mechanics import Presentation, Scene, State, System
+from ...mechanics.parts.line_contact import Line, LineContact, LineContacts, line
 from . import energy as elastic
 from . import kelvin_voigt, stiffness
 from .end_supports import End
 from .layout import Layout, layout
-from .obstacles import Obstacle
-from .quadrature import Quadrature, Spans, check_rule, quadrature, times_gram
+from .quadrature import Quadrature, Spans, check_rule, overlap, pieces, quadrature, times_gram
 from .structure import SplineStructure
+
+#: segments of each span that touch as capsules
+_PIECES = 4
 
 
 class SplineRod(System):
@@ -43,7 +46,8 @@ class SplineRod(System):
     - `damping` [s]: Kelvin-Voigt damping of a `viscous` rod; each strain resists its rate with this
       time times its stiffness;
     - `loads`: points, as fractions of L, at which inputs act: three forces [N] each;
-    - `obstacles`: solids that it can touch (`Plane`, `Sphere`, `Cylinder`);
+    - `contact`: one or several `LineContact`s with obstacles and with itself, as capsules, four for
+      each span of the spline;
     - `plastic`: whether the plastic curvature at each quadrature point [1/m], added to that of
       `rest_strain`, is an input, for `PlasticFlow`;
     - `gravity` [m/s^2] along -z.
@@ -68,7 +72,7 @@ class SplineRod(System):
     loads: tuple[float, ...] = eqx.field(
         static=True, converter=lambda x: tuple(x) if isinstance(x, list) else x, default=()
     )
-    obstacles: tuple[Obstacle, ...] = part_field(default=())
+    contact: tuple[LineContact, ...] = part_field(default=())
     plastic: bool = flag_field(default=False)
     gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
     closed_form: bool = flag_field(default=True)
@@ -95,6 +99,7 @@ class SplineRod(System):
         fraction = lambda x: is_number(x) and 0.0 <= x <= 1.0
         fractions = isinstance(self.loads, tuple) and all(fraction(x) for x in self.loads)
         require(fractions, "loads", self.loads, "a tuple of fractions of the length")
+        self.contacts_of_line()
 
     # --- names and layout
     @property
@@ -110,7 +115,10 @@ class SplineRod(System):
 
     def presentation(self):
         return Presentation(
-            units=dict.fromkeys(("centre", "sag"), "m") | {"stretch": "1", "load": "N"},
+            units=dict.fromkeys(("centre", "sag"), "m")
+            | {"stretch": "1", "load": "N"}
+            | self.contacts_of_line().units(),
+            warnings=self.contacts_of_line().warnings,
             components={"centre": ("x", "y", "z")},
             plots=("centre", "sag"),
             summary=_summary,
@@ -217,10 +225,8 @@ class SplineRod(System):
         P = self.control(t, q)
         e = self.elastic_energy(P)
         total = e.stretch + e.torsion + e.bending + jnp.sum(self.weight() * P[2])
-        r = self.points.positions(P).reshape(3, -1)
-        for o in self.obstacles:
-            pressed = o.energy(r, 0.5 * self.diameter)
-            total = total + self.span * jnp.sum(self.points.weights.reshape(-1) * pressed)
+        if self.contact:
+            total = total + self.contacts_of_line().energy(self.line(P, jnp.zeros_like(P)))
         return total + self.springs_energy(t, P)
 
     def energies(self, t, q, v):
@@ -248,10 +254,9 @@ class SplineRod(System):
             b = bsplines.basis(self.control_points, places)[0]
             pushed = u[: 3 * len(self.loads)].reshape(-1, 3).T @ b
             F = F + jnp.pad(pushed, ((0, 1), (0, 0)))
-        if self.obstacles:
-            r, dr = self.points.positions(P), self.points.positions(self.control_rate(t, v))
-            pressed = self.points.collect_positions(self._contact_law(r, dr), self.span)
-            F = F + jnp.pad(pressed, ((0, 1), (0, 0)))
+        if self.contact:
+            push = self.contacts_of_line().forces(self.line(P, self.control_rate(t, v)))
+            F = F + jnp.pad(self._at_control(push), ((0, 1), (0, 0)))
         if self.viscous:
             F = F + kelvin_voigt.forces(
                 P, self.control_rate(t, v), self.points, self.span, self.elasticity, self.damping
@@ -296,19 +301,38 @@ class SplineRod(System):
         W = stiffness.second_derivatives(at, H, self._rest(u), held)
         W = W if more is None else W + more
         K = stiffness.span_matrices(materialise(W), points, h)
-        if self.obstacles:
-            r, dr = materialise((points.positions(P), points.positions(dP)))
-            by_place, by_rate = stiffness.local_derivatives(self._contact_law, r, dr)
-            K = K + stiffness.contact_matrices(-by_place, points, h)
-            pressed = stiffness.contact_matrices(-by_rate, points, h)
-            D = pressed if D is None else D + pressed
+        contacts = self.contacts_of_line()
+        if contacts and not contacts.self_contact:
+            basis, s = pieces(self.control_points, _PIECES), self.control_points - 3
+            each = contacts.segment_jacobians(self.line(P, dP))
+            spread = lambda W: W.transpose(1, 2, 0).reshape(6, 6, s, _PIECES).swapaxes(2, 3)
+            pressed, rubbed = (stiffness.contact_matrices(-spread(W), basis) for W in each)
+            K = K + pressed
+            D = rubbed if D is None else D + rubbed
         return K, D
 
-    def _contact_law(self, r, dr):
-        """Contact force per length [N/m] on points (3, ...) [m] that move with (3, ...) [m/s]."""
-        flat = r.reshape(3, -1), dr.reshape(3, -1)
-        push = [o.force(*flat, 0.5 * self.diameter) for o in self.obstacles]
-        return sum(push[1:], push[0]).reshape(r.shape)
+    # --- contact
+    def contacts_of_line(self) -> LineContacts:
+        """Contacts of the rod, with its radius."""
+        return LineContacts(self.contact, 0.5 * self.diameter)
+
+    def line(self, P, dP) -> Line:
+        """The rod as a polygon, for control points (4, n) and their velocities."""
+        basis, s = pieces(self.control_points, _PIECES), self.control_points - 3
+
+        def points(P):
+            terms = [P[:3, None, i : i + s] * basis[i, :-1] for i in range(4)]
+            inner = sum(terms[1:], terms[0]).transpose(2, 1, 0).reshape(-1, 3)
+            return jnp.concatenate([inner, P[None, :3, -1]])
+
+        return line(points(P), points(dP), self.span / _PIECES)
+
+    def _at_control(self, push) -> Float[Array, "3 n"]:
+        """Forces on control points for forces (k, 3) on the points of `line`."""
+        basis, s = pieces(self.control_points, _PIECES), self.control_points - 3
+        inner = push[:-1].reshape(s, _PIECES, 3).transpose(2, 1, 0)
+        total = overlap([jnp.sum(inner * b[:-1], axis=1) for b in basis])
+        return total + jnp.pad(push[-1][:, None], ((0, 0), (self.control_points - 1, 0)))
 
     def valid(self, t, q, v):
         """Whether no part of the control polygon is stretched to ten times its length. Explicit
@@ -361,12 +385,15 @@ class SplineRod(System):
         b = bsplines.basis(self.control_points, [(self.control_points - 3) / 2])[0][0]
         ends = jnp.min(jnp.stack([P[2, 0], P[2, -1]]))
         curve = self.shape(P)
-        return {
+        found = {
             "control": P.T,
             "centre": b @ P[:3].T,
             "sag": ends - jnp.min(curve[:, 2]),
             "stretch": elastic.largest_stretch(P, self.points, self.span),
         }
+        if self.contact:
+            found |= self.contacts_of_line().outputs(self.line(P, self.control_rate(t, v)))
+        return found
 
     def geometry(self, t, q):
         """Scene at time `t` [s] and coordinates `q`."""

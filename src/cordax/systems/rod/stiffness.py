@@ -117,24 +117,18 @@ def _sum(terms):
     return total
 
 
-def contact_matrices(W, spans: Spans, h):
-    """Convert `W` (3, 3, g, s), derivatives of a law by r alone, to span matrices
-    (4, 4, 4, 4, s)."""
-    B = spans.basis[0]
-    columns = materialise(W[:, :, None] * (B * (h * spans.weights)))  # (c, d, k, g, s)
-    rows = _sum([columns[:, :, None, :, g] * B[:, None, g] for g in range(W.shape[2])])
-    return jnp.pad(rows, ((0, 1), (0, 1), (0, 0), (0, 0), (0, 0)))
-
-
-def local_derivatives(law, x, rate):
-    """Derivatives of a pointwise law `law(x, rate)` by both arguments: two arrays (m, m, ...) with
-    rows of results. All arrays of the law have the shape (m, ...), and points do not depend on each
-    other."""
-
-    def push(direction):
-        every = direction.reshape(-1, *(1,) * (x.ndim - 1)) * jnp.ones_like(x)
-        none = jnp.zeros_like(x)
-        by_place = jax.jvp(law, (x, rate), (every, none))[1]
-        return by_place, jax.jvp(law, (x, rate), (none, every))[1]
-
-    return materialise(jax.vmap(push, out_axes=1)(jnp.eye(x.shape[0], dtype=x.dtype)))
+def contact_matrices(W, basis):
+    """Convert `W` (6, 6, g, s), derivatives of forces on both ends of the g pieces of each span by
+    the positions of these ends, to span matrices (4, 4, 4, 4, s); `basis` (4, g + 1, s): values of
+    the functions of a span at the ends of its pieces."""
+    g = W.shape[2]
+    W = W.reshape(2, 3, 2, 3, *W.shape[2:])
+    ends = basis[:, :-1], basis[:, 1:]
+    columns = materialise([W[:, :, a, :, None] * ends[a] for a in (0, 1)])  # (b, c, d, k, g, s)
+    terms = [
+        columns[a][b, :, :, None, :, i] * ends[b][:, None, i]
+        for a in (0, 1)
+        for b in (0, 1)
+        for i in range(g)
+    ]
+    return jnp.pad(_sum(terms), ((0, 1), (0, 1), (0, 0), (0, 0), (0, 0)))

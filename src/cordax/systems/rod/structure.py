@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -23,7 +24,7 @@ class SplineStructure(Structure):
 
     @property
     def separable(self):
-        return not self.system.viscous and not self.system.obstacles
+        return not self.system.viscous and not self.system.contact
 
     def fastest_frequency(self):
         """Highest frequency [rad/s] of the straight rod, from its axial, bending and twisting
@@ -70,7 +71,7 @@ class SplineStructure(Structure):
             return super().linearise(t, q, v, u)
         P, dP = rod.control(t, q), rod.control_rate(t, v)
         K, D = rod._span_matrices(P, dP, u)
-        return RodLinearisation(  # pyright: ignore[reportCallIssue]
+        motion = RodLinearisation(  # pyright: ignore[reportCallIssue]
             rod.force(t, q, v, u),
             materialise(K),
             D,
@@ -78,3 +79,8 @@ class SplineStructure(Structure):
             rod.densities() * rod.span,
             rod.layout,
         )
+        contacts = rod.contacts_of_line()
+        if not contacts.self_contact:
+            return motion
+        J = jax.jacfwd(lambda v: rod.line(P, rod.control_rate(t, v)).v.reshape(-1))(v)
+        return contacts.dense(motion, rod.line(P, dP), J)

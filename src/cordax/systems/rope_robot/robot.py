@@ -21,6 +21,7 @@ from ..._base.fields import count_field, part_field
 from ..._base.precision import as_float_array, finite_array, float_field
 from ..._jax.program_cache import kept_filter_jit
 from ...mechanics import Presentation, State
+from ...mechanics.parts.line_contact import Line, LineContact, LineContacts, line
 from ...mechanics.presentation import tension_range
 from ...mechanics.reference_motion import Reference, reference_field
 from ...mechanics.residual_linearisation import ResidualSystem
@@ -47,6 +48,8 @@ class RopeRobot(ResidualSystem):
     - `platform`: body that all ropes carry, or `end_point`: positions of their ends, (m, 2) [m] or
       a `Reference` of them; neither: free ends;
     - `law`: resistance to stretch and bending (`LinearRope`, `ProgressiveRope`);
+    - `contact`: one or several `LineContact`s with obstacles, in the plane y = 0, and of ropes with
+      each other;
     - `gravity` [m/s^2] along -z.
 
     Coordinates: rope after rope, from root to end, the elongation D [m] of each segment and its
@@ -69,6 +72,7 @@ class RopeRobot(ResidualSystem):
     end_point: Reference | None = reference_field(unit="m", default=None)
     law: RopeLaw = part_field(default_factory=LinearRope)
     count: int = count_field(default=20)
+    contact: tuple[LineContact, ...] = part_field(default=())
     gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
 
     default_integrator = "generalised_alpha"
@@ -88,6 +92,7 @@ class RopeRobot(ResidualSystem):
             require_positive(name, getattr(self, name), zero_allowed=True)
         require_shape("root_angle", self.root_angle, (), (m,))
         require_finite("root_angle", self.root_angle)
+        LineContacts(self.contact)
         both = self.platform is not None and self.end_point is not None
         require(not both, "end_point", "a motion and a platform", "one of them")
         if self.platform is not None:
@@ -138,7 +143,10 @@ class RopeRobot(ResidualSystem):
         plots = ("node", "tension" if self.n_constraints else "root_tension")
         carried = self.platform is not None
         return Presentation(
-            units=forces | {"moment": "N m", "node": "m", "stretch": "m"},
+            units=forces
+            | {"moment": "N m", "node": "m", "stretch": "m"}
+            | LineContacts(self.contact).units(),
+            warnings=LineContacts(self.contact).warnings,
             plots=("x", "z", "angle", "tension") if carried else plots,
             summary=summary if carried else tension_range,
             geometry=self.geometry,
@@ -235,7 +243,7 @@ class RopeRobot(ResidualSystem):
         at = inverse.accelerations(seg, x, b)
         tip = multipliers.reshape(-1, 2).T if self.n_constraints else self.tip(u)
         rows, _ = inverse.inertia_rows(seg, x, b, at, self.gravity, tip)
-        rows = rows + self.elastic_rows(seg, x)
+        rows = rows + self.elastic_rows(seg, x) - self._touched(q, v)
         pushed = self.platform_push(u)
         if self.platform is None or pushed is None:
             return self.join(rows)
@@ -243,6 +251,23 @@ class RopeRobot(ResidualSystem):
         pull = jnp.concatenate([jnp.sum(tip, axis=1), jnp.sum(turned * tip)[None]])
         inertias, push = pushed
         return self.join(rows, inertias * w - push - pull)
+
+    def _line(self, q, v) -> Line:
+        x, rate = jax.jvp(self._points, (q,), (v,))
+        length = self.free_length / self.count
+        return line(x.reshape(-1, 3), rate.reshape(-1, 3), length, self.n_ropes)
+
+    def _points(self, q) -> Float[Array, "m k 3"]:
+        x, z = jnp.moveaxis(self.nodes(q), 2, 0)
+        return jnp.stack([x, jnp.zeros_like(x), z], axis=2)
+
+    def _touched(self, q, v) -> Float[Array, "2 s m"] | float:
+        """Forces of contact on stretches and angles."""
+        if not self.contact:
+            return 0.0
+        push = LineContacts(self.contact).forces(self._line(q, v))
+        points, back = jax.vjp(self._points, q)
+        return self.split(back(push.reshape(points.shape))[0])[0]
 
     def momentum(self, q, v):
         a, w = self.split(v)
@@ -281,6 +306,8 @@ class RopeRobot(ResidualSystem):
         energy = self.gravity * heights + jnp.sum(axial) + jnp.sum(bending)
         if self.platform is not None:
             energy = energy + self.platform.mass * self.gravity * self.split(q)[1][1]
+        if self.contact:
+            energy = energy + LineContacts(self.contact).energy(self._line(q, jnp.zeros_like(q)))
         return energy
 
     def dissipation(self, q, v):
@@ -343,6 +370,8 @@ class RopeRobot(ResidualSystem):
         seg, x = self.motion(q, v)
         pull = multipliers.reshape(-1, 2) if self.n_constraints else None
         out = drawing.outputs(self.roots, x, self.elastic_rows(seg, x)[0], pull)
+        if self.contact:
+            out |= LineContacts(self.contact).outputs(self._line(q, v))
         return out if self.platform is None else out | {"pose": self.split(q)[1]}
 
     def geometry(self, t, q):

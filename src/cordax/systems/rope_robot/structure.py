@@ -37,7 +37,7 @@ class RopeStructure(ResidualStructure):
     def _accelerations(self, t, q, v, u, stabilisation):
         seg, x = self.system.motion(q, v)
         x = materialise(x)
-        elastic = self.system.elastic_rows(seg, x)
+        elastic = self.system.elastic_rows(seg, x) - self.system._touched(q, v)
         c = forward.condense(seg, x, -elastic, self.system.gravity)
         if not self.system.n_constraints:
             end = forward.sym(forward.sym_inverse(c.stiff), c.push - self.system.tip(u))
@@ -47,11 +47,13 @@ class RopeStructure(ResidualStructure):
         return self.system.join(forward.substitute(seg, x, c, end), a), pull.T.reshape(-1)
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        return RopeLinearisation.about(self.system, t, q, v, u, acceleration, multipliers)
+        motion = RopeLinearisation.about(self.system, t, q, v, u, acceleration, multipliers)
+        return motion.dense() if self.system.contact else motion
 
     def mass_solve(self, q, B):
         rest = jnp.zeros_like(q)
-        at = self.linearise(jnp.zeros((), q.dtype), q, rest, jnp.zeros(self.system.n_u, q.dtype))
+        zero, u = jnp.zeros((), q.dtype), jnp.zeros(self.system.n_u, q.dtype)
+        at = RopeLinearisation.about(self.system, zero, q, rest, u)
         return jax.vmap(at.implicit_solver(jnp.zeros((), q.dtype)), in_axes=1, out_axes=1)(B)
 
     def saddle(self, t, q, active=None, *, jacobian=None):
@@ -59,5 +61,6 @@ class RopeStructure(ResidualStructure):
             return super().saddle(t, q, active, jacobian=jacobian)
         rest, zero = jnp.zeros_like(q), jnp.zeros((), q.dtype)
         J = self.constraint_terms(t, q, rest).jacobian if jacobian is None else jacobian
-        motion = self.linearise(t, q, rest, jnp.zeros(self.system.n_u, q.dtype))
+        u = jnp.zeros(self.system.n_u, q.dtype)
+        motion = RopeLinearisation.about(self.system, t, q, rest, u)
         return RopeSaddlePoint(motion.constrained_solver(J, zero))

@@ -59,6 +59,8 @@ class WinchedRopes(ResidualSystem):
     def __check_init__(self):
         m, n = self.ropes.n_ropes, self.drive.n_cables
         require(n == m, "drive", f"{n} cables", f"{m}, as ropes")
+        alone = len(self.ropes.contact) == 0
+        require(alone, "ropes.contact", "contacts", "none: ropes on winches do not touch")
         require_shape("reserve", self.reserve, (), (m,))
         require_positive("reserve", self.reserve, zero_allowed=True)
         if self.longest is not None:

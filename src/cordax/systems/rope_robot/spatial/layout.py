@@ -15,6 +15,7 @@ from ...._base.checks import (
 )
 from ...._base.fields import count_field, part_field
 from ...._base.precision import float_field
+from ....mechanics.parts.line_contact import LineContact, LineContacts
 from ....mechanics.residual_linearisation import ResidualSystem
 from ...cable_robot.natural import NaturalBody, place
 from ..laws import LinearRope, RopeLaw
@@ -46,6 +47,7 @@ class RopesInSpace(ResidualSystem):
     law: RopeLaw = part_field(default_factory=LinearRope)
     count: int = count_field(default=10)
     gravity: Float[Array, ""] = float_field(unit="m/s^2", default=9.81)
+    contact: tuple[LineContact, ...] = part_field(default=())
 
     def __check_init__(self):
         ok = len(getattr(self.roots, "shape", (1, 3))) == 2
@@ -79,6 +81,7 @@ class RopesInSpace(ResidualSystem):
         if self.end_point is not None:
             require_shape("end_point", self.end_point, (m, 3))
             require_finite("end_point", self.end_point)
+        LineContacts(self.contact)
         self._check_reach()
 
     def _check_reach(self):

@@ -1,5 +1,6 @@
 """Ropes of rigid finite elements in space: alone, with held ends, or carrying a platform."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -10,6 +11,7 @@ from ...._jax.materialise import materialise
 from ....math import rotations
 from ....math.linalg import inverse3, matmul
 from ....mechanics import Presentation, Scene, State
+from ....mechanics.parts.line_contact import Line, LineContacts, line
 from ...cable_robot import drawing
 from ...cable_robot.block_solve import at_points
 from ...cable_robot.natural import PAIRS, axes, place, point_force
@@ -37,6 +39,7 @@ class SpatialRopeRobot(RopesInSpace):
       (m, 3) [m]; neither: free ends;
     - `linear_damping` [N s/m], `angular_damping` [N m s]: of the platform;
     - `law`: resistance to stretch and bending (`LinearRope`, `ProgressiveRope`);
+    - `contact`: one or several `LineContact`s with obstacles and of ropes with each other;
     - `gravity` [m/s^2] along -z.
 
     Coordinates: x, y, z [m] of the nodes of one rope after the other, from root to end, then the
@@ -56,6 +59,20 @@ class SpatialRopeRobot(RopesInSpace):
 
     def residual(self, t, q, v, u, a, multipliers) -> Float[Array, " n"]:
         """Compute `M a + Phi_q^T lambda - f`, shape (n_v,), in O(s)."""
+        left = self._residual(q, v, u, a, multipliers)
+        if not self.contact:
+            return left
+        push = LineContacts(self.contact).forces(self._line(q, v))
+        nodes, back = jax.vjp(self.nodes, q)
+        return left - back(push.reshape(nodes.shape))[0]
+
+    def _line(self, q, v) -> Line:
+        x, rate = jax.jvp(self.nodes, (q,), (v,))
+        length = self.length / self.count
+        return line(x.reshape(-1, 3), rate.reshape(-1, 3), length, self.n_ropes)
+
+    def _residual(self, q, v, u, a, multipliers):
+        """The same without contact."""
         r = self.ropes()
         on_before, on = forces(r, materialise(self.segments(q, v, a)))
         rows = self._at_nodes(r, on_before, on, self.rates(a), self.gravity)
@@ -134,6 +151,8 @@ class SpatialRopeRobot(RopesInSpace):
         if self.platform is not None:
             centre = self.platform.weights(self.platform.centre)
             energy = energy + self.platform.mass * self.gravity * place(centre, q[-12:])[2]
+        if self.contact:
+            energy = energy + LineContacts(self.contact).energy(self._line(q, rest))
         return energy
 
     def dissipation(self, q, v):
@@ -200,13 +219,19 @@ class SpatialRopeRobot(RopesInSpace):
             out["position"] = place(self.platform.weights(self.platform.centre), q[-12:])
             out["quaternion"] = rotations.from_matrix(R)
             out["euler"] = rotations.euler_zyx(R)
+        if self.contact:
+            out |= LineContacts(self.contact).outputs(self._line(q, v))
         return out
 
     def presentation(self):
         plots = ("node", "tension") if self.platform is None else ("position", "euler", "tension")
         newtons, metres = ("root_tension", "tension"), ("node", "position")
         return Presentation(
-            units=dict.fromkeys(newtons, "N") | dict.fromkeys(metres, "m") | {"euler": "rad"},
+            units=dict.fromkeys(newtons, "N")
+            | dict.fromkeys(metres, "m")
+            | {"euler": "rad"}
+            | LineContacts(self.contact).units(),
+            warnings=LineContacts(self.contact).warnings,
             components={"position": ("x", "y", "z"), "euler": ("roll", "pitch", "yaw")},
             plots=plots,
             geometry=self.geometry,

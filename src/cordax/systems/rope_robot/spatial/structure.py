@@ -47,4 +47,5 @@ class SpatialRopeStructure(ResidualStructure):
         return SpatialRopeSaddlePoint.of(self.system, q, J)
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        return SpatialRopeLinearisation.about(self.system, t, q, v, u, acceleration, multipliers)
+        motion = SpatialRopeLinearisation.about(self.system, t, q, v, u, acceleration, multipliers)
+        return motion.dense() if self.system.contact else motion
