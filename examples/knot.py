@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import cordax
-from cordax.mechanics.reference_motion import Ramp
+from cordax.control import Quintic
 from cordax.systems import ContactLaw, DiscreteRod, Gripper, LineContact
 
 RADIUS = 1.5e-3  # of the rod [m]
@@ -54,7 +54,7 @@ def pulled_knot(length: float, segments: int, pull: float, duration: float) -> D
     """The rod whose ends move apart by `pull` [m] in a `duration` [s]."""
     nodes = overhand(length, segments)
     along, across, aside = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), np.array([0.5 * pull, 0.0, 0.0])
-    move = lambda point, sign: Ramp(point, point + sign * aside, 0.0, duration)
+    move = lambda point, sign: Quintic(point, [sign * aside], [[0.0, duration]])
     law = ContactLaw(stiffness=3e4, width=3e-5, damping=5.0)
     return DiscreteRod(
         nodes,
@@ -67,7 +67,7 @@ def pulled_knot(length: float, segments: int, pull: float, duration: float) -> D
         GJ=0.7 * BENDING,
         bending_time=0.02,
         axial_time=0.005,
-        drag=0.02,
+        drag=2e-3,
         gravity=0.0,
         contact=LineContact(law=law, radius=RADIUS, self_contact=True),
     )
@@ -89,11 +89,11 @@ def shortening(rod: DiscreteRod, run) -> np.ndarray:
 
 def main(quick: bool, folder: Path) -> None:
     cordax.enable_x64()
-    segments, duration = (96, 0.5) if quick else (120, 3.0)
-    pull = 0.03 if quick else 0.24
-    rod = pulled_knot(0.72, segments, pull, duration)
+    segments, duration = (80, 1.0) if quick else (80, 6.0)
+    pull = 0.01 if quick else 0.18
+    rod = pulled_knot(0.6, segments, pull, duration)
     run = cordax.simulate(
-        rod, dt=5e-3, duration=duration, integrator="implicit_euler", save_every=5
+        rod, dt=2e-2, duration=duration, integrator="implicit_euler", save_every=3
     )
     e, F = shortening(rod, run), tension(rod, run)
     depth = np.asarray(run["contact_gap"]).min() / RADIUS

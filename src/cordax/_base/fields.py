@@ -105,8 +105,8 @@ class _Flag(_Declared):
 
 def part_field(**kwargs) -> Any:
     """A module field for parts of the kinds its annotation names: `Cables`, `Elastic | Rigid`, a
-    protocol, `tuple[Rod, ...]`, which a list or a single part gives too; None where that is the default or the
-    annotation allows it."""
+    protocol, `tuple[Rod, ...]`, which a list or a single part gives too; None where that is the
+    default or the annotation allows it."""
     return declared_field(_Part(_may_be_none(kwargs)), **kwargs)
 
 

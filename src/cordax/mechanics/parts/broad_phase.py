@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
 #: up to this many pairs all are evaluated
 ALL_PAIRS = 300

@@ -18,8 +18,17 @@ from ..linearisation import DenseLinearisation, Linearisation
 from .broad_phase import ClosePairs, close_pairs
 from .contact_geometry import FAR, closest_shares, deepest_share
 from .contact_law import ContactLaw
-from .shapes import Box, Capsule, ConvexPoints, Cylinder, HeightField, Plane, Shape, Sphere
-from .shapes import round_surface
+from .shapes import (
+    Box,
+    Capsule,
+    ConvexPoints,
+    Cylinder,
+    HeightField,
+    Plane,
+    Shape,
+    Sphere,
+    round_surface,
+)
 
 #: widths of contact beyond which forces are below round-off
 _TAIL = 40.0

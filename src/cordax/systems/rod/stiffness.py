@@ -3,7 +3,6 @@
 A span involves four control points. With Gauss points inside the spans, all forces on the rod are
 sums over spans, so the stiffness is a chain of 16 x 16 matrices."""
 
-import jax
 import jax.numpy as jnp
 
 from ..._jax.materialise import materialise
