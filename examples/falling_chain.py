@@ -48,7 +48,7 @@ def hanging(u):
 def scale_force(control_points: int = 63, dt: float = 5e-4):
     """Times [s], force on the scale [N] and the textbook's."""
     rod = chain(control_points)
-    fall = float(np.sqrt(2 * LENGTH / rod.gravity))
+    fall = dt * int(np.sqrt(2 * LENGTH / rod.gravity) / dt)
     run = cordax.simulate(rod, rod.state_of(hanging), dt=dt, duration=fall)
     force = np.asarray(run["contact_force"])[:, :, 2].sum(axis=1)
     t = np.asarray(run.t)

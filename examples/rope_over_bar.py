@@ -71,7 +71,7 @@ def capstan(friction: float, duration: float = 0.6) -> tuple[float, float]:
     rod = pulled(friction, 0.1, duration)
     start = rod.state_of(over)
     u = jnp.array([0.0, 0.0, -LOAD])
-    run = cordax.simulate(rod, start, dt=1e-3, duration=duration, control=lambda t, x, m: (u, m))
+    run = cordax.simulate(rod, start, dt=1e-3, duration=duration, control=lambda t, x: u)
     # the gripper balances all forces on the held control point
     pull = jax.jit(jax.vmap(lambda t, q, v: rod.control_forces(t, q, v, u)[2, 0]))
     last = slice(2 * len(run.t) // 3, None)

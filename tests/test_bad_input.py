@@ -79,7 +79,7 @@ def robot(**fields):
             lambda: Plane(normal=np.zeros(3)),
             r"normal: got \[0.0, 0.0, 0.0\], expected a vector oth",
         ),
-        (lambda: Cylinder(np.zeros(3), np.zeros(3), 1.0), "axis: got .*, expected a vector other"),
+        (lambda: Cylinder(1.0, axis=np.zeros(3)), "axis: got .*, expected a vector other"),
         (lambda: End.pinned([0.0, np.inf, 0.0]), "point: got .*inf.*, expected finite values"),
         (lambda: PointExit(["a"]), r"points: got \['a'\], expected a number or an array"),
         (lambda: box_inertia(-5.0, (1.0, 1.0, 1.0)), "mass: got -5.0, expected finite values > 0"),

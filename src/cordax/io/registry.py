@@ -55,7 +55,6 @@ KINDS = {
     "systems.rod.discrete_rod": "DiscreteRod Gripper",
     "systems.rod.end_supports": "End End.free End.pinned End.clamped End.sliding",
     "systems.rod.harness": "Harness Joint",
-    "systems.rod.obstacles": "Cylinder Plane Sphere FixedShape",
     "systems.rod.plastic_flow": "PlasticFlow",
     "systems.rod.spline_rod": "SplineRod",
     "systems.rod.strand_slip": "StrandSlip",
@@ -81,6 +80,7 @@ KINDS = {
     "control.tension_qp": "NearRigidQP",
     "mechanics.parts.cables": "ElasticCables RigidCables",
     "mechanics.parts.contact_law": "ContactLaw ContactLaw.from_penetration",
+    "mechanics.parts.line_contact": "LineContact",
     "mechanics.parts.drives": "ProgrammedLengths ServoWinches Winches",
     "mechanics.parts.exits": "CarriageExit PointExit PulleyExit SwivelPulleyExit",
     "mechanics.parts.friction": "FrictionLaw FrictionLaw.dahl FrictionLaw.lugre "
