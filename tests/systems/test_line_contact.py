@@ -55,7 +55,8 @@ def spline(**contact) -> SplineRod:
 
 def harness() -> Harness:
     half = {"length": 0.4, "diameter": 0.02, "young": 1e6, "control_points": 5}
-    left, right = SplineRod(right=End.free(), **half), SplineRod(left=End.free(), **half)
+    left = SplineRod(right=End.free(), **half)
+    right = SplineRod(left=End.free(), right=End.pinned([0.8, 0.0, 0.0]), **half)
     contact = LineContact(ROUND, LAW, self_contact=True)
     return Harness((left, right), (Joint(0, "right", 1, "left"),), contact)
 
@@ -132,7 +133,7 @@ def test_degenerate_segments_have_finite_forces_and_derivatives():
     ]
     for x in (back, still, crossed, parallel, centres):
         for value in jax.tree.leaves(found(jnp.asarray(x, float))):
-            assert np.isfinite(value).all()
+            assert np.isfinite(value).all(), x
 
 
 def test_broad_phase_keeps_the_pairs_that_touch_and_reports_overflow():
@@ -146,10 +147,11 @@ def test_broad_phase_keeps_the_pairs_that_touch_and_reports_overflow():
         at = line(jnp.asarray(x), jnp.asarray(v), 0.042)
         return contact.forces(at), contact.pairs(at).overflow
 
-    of = lambda capacity: LineContact((), LAW, 0.01, self_contact=True, capacity=capacity)
+    law = ContactLaw(stiffness=1e4, friction=0.3, width=1e-4)
+    of = lambda capacity: LineContact((), law, 0.01, self_contact=True, capacity=capacity)
     everything, no = found(of(60 * 59 // 2))
-    some, enough = found(of(600))
-    _, few = found(of(301))
+    some, enough = found(of(301))
+    _, few = found(of(50))
     assert np.abs(everything).max() > 0.1 and not no and not enough and few
     np.testing.assert_allclose(some, everything, atol=1e-9)
 

@@ -17,8 +17,10 @@ from .shapes import Box, Capsule, Cylinder, HeightField, Plane, Shape, Sphere, r
 
 #: gap [m] of candidates that do not touch
 FAR = 1e3
-#: weight of the middle of a capsule in the search for the closest points of two
-_MIDDLE = 1e-6
+#: weight of the middle of a segment in the search for its closest point
+MIDDLE = 1e-6
+#: squared length [m^2] below which a segment counts as a point
+POINT = 1e-18
 #: share of an edge next to its ends that belongs to the corners
 _CORNER = 1e-9
 #: share of a side next to its ends where the end alone touches
@@ -162,8 +164,7 @@ def closest_shares(p, d, r, e) -> tuple[Float[Array, ""], Float[Array, ""]]:
     dd, ee, de = jnp.sum(d * d), jnp.sum(e * e), jnp.sum(d * e)
     gap = p - r
     # |gap + s d - t e|^2, and a little for s and t away from the middle: convex for parallel ones
-    tiny = jnp.finfo(dd.dtype).tiny ** 0.25
-    small_s, small_t = _MIDDLE * dd + tiny, _MIDDLE * ee + tiny
+    small_s, small_t = MIDDLE * dd + POINT, MIDDLE * ee + POINT
     A, B, C = dd + small_s, ee + small_t, de
     f, g = 0.5 * small_s - jnp.sum(d * gap), 0.5 * small_t + jnp.sum(e * gap)
 

@@ -16,7 +16,7 @@ from ..._base.precision import float_field
 from ...math.linalg import matmul
 from ..linearisation import DenseLinearisation, Linearisation
 from .broad_phase import ClosePairs, close_pairs
-from .contact_geometry import FAR, closest_shares, deepest_share
+from .contact_geometry import FAR, MIDDLE, POINT, closest_shares, deepest_share
 from .contact_law import ContactLaw
 from .shapes import (
     Box,
@@ -32,8 +32,6 @@ from .shapes import (
 
 #: widths of contact beyond which forces are below round-off
 _TAIL = 40.0
-#: weight of the middle of a segment in the search for its closest point
-_MIDDLE = 1e-6
 
 
 class Line(NamedTuple):
@@ -102,6 +100,11 @@ class LineContact(eqx.Module):
     def output_names(self) -> tuple[str, ...]:
         return tuple(f"{self.name}_{x}" for x in ("gap", "force"))
 
+    @property
+    def _radius(self) -> Array:
+        assert self.radius is not None  # `LineContacts` sees to it
+        return self.radius
+
     # --- forces
     def forces(self, at: Line) -> Float[Array, "k 3"]:
         """Forces [N] on the points."""
@@ -142,7 +145,7 @@ class LineContact(eqx.Module):
         (2, 3) [m/s], for a segment of a `length` [m]."""
         total = jnp.zeros_like(x)
         for shape in self.obstacles:
-            for touch in _touches(shape, x[0], x[1], self.radius):
+            for touch in _touches(shape, x[0], x[1], self._radius):
                 shares = jnp.stack([1.0 - touch.share, touch.share])
                 velocity = jnp.sum(shares[:, None] * v, axis=0)
                 push = self.law.surface_force(-touch.gap, touch.normal, velocity)
@@ -168,7 +171,7 @@ class LineContact(eqx.Module):
         crossed = square > 0
         across = across / jnp.sqrt(jnp.where(crossed, square, 1.0))
         across = jnp.where(crossed, across, jnp.array([0.0, 0.0, 1.0], x.dtype))
-        gap, normal = round_surface(between, 2.0 * self.radius, across)
+        gap, normal = round_surface(between, 2.0 * self._radius, across)
         return gap, normal, jnp.stack([1.0 - s, s, t - 1.0, -t])
 
     # --- pairs of segments
@@ -177,7 +180,7 @@ class LineContact(eqx.Module):
         n = len(at.first)
         start, end = at.x[at.first], at.x[at.last]
         half = 0.5 * jnp.sqrt(jnp.sum((end - start) ** 2, axis=1))
-        reach = half + self.radius + 0.5 * _TAIL * self.law.width
+        reach = half + self._radius + 0.5 * _TAIL * self.law.width
         capacity = max(300, 4 * n) if self.capacity is None else self.capacity
         return close_pairs(0.5 * (start + end), reach, self._apart(at), capacity)
 
@@ -185,7 +188,7 @@ class LineContact(eqx.Module):
         """Which pairs of segments (n, n), the second after the first, are no neighbours: more than
         half a circle of the radius lies between them along the line."""
         n = len(at.first)
-        near = jnp.pi * self.radius
+        near = jnp.pi * self._radius
         end = jnp.cumsum(at.length)
         between = (end - at.length)[None] - end[:, None]
         same = at.chain[:, None] == at.chain[None]
@@ -208,7 +211,7 @@ class LineContact(eqx.Module):
                 return sum(
                     length * touch.weight * self.law.elastic_energy(-touch.gap)
                     for shape in self.obstacles
-                    for touch in _touches(shape, x[0], x[1], self.radius)
+                    for touch in _touches(shape, x[0], x[1], self._radius)
                 )
 
             total = total + jnp.sum(jax.vmap(one)(at.ends(at.x), at.length))
@@ -225,7 +228,7 @@ class LineContact(eqx.Module):
         for shape in self.obstacles:
 
             def least(x, shape=shape):
-                found = _touches(shape, x[0], x[1], self.radius)
+                found = _touches(shape, x[0], x[1], self._radius)
                 return jnp.min(jnp.stack([touch.distance for touch in found]))
 
             gaps.append(jnp.min(jax.vmap(least)(at.ends(at.x))))
@@ -244,7 +247,7 @@ class LineContact(eqx.Module):
         gap = outputs.get(f"{self.name}_gap")
         if gap is None:
             return {}
-        deep = {f"{self.name}_deep": gap < -self.radius}
+        deep = {f"{self.name}_deep": gap < -self._radius}
         overflow = outputs.get(f"{self.name}_overflow")
         return deep if overflow is None else deep | {f"{self.name}_overflow": overflow}
 
@@ -271,14 +274,14 @@ class LineContacts(eqx.Module):
         return any(part.self_contact for part in self.parts)
 
     def forces(self, at: Line):
-        return sum(part.forces(at) for part in self.parts)
+        return _sum([part.forces(at) for part in self.parts])
 
     def jacobians(self, at: Line):
         each = [part.jacobians(at) for part in self.parts]
-        return sum(K for K, _ in each), sum(D for _, D in each)
+        return _sum([K for K, _ in each]), _sum([D for _, D in each])
 
     def segment_forces(self, x, v, length):
-        return sum(part.segment_forces(x, v, length) for part in self.parts)
+        return _sum([part.segment_forces(x, v, length) for part in self.parts])
 
     def segment_jacobians(self, at: Line) -> tuple[Float[Array, "n 6 6"], Float[Array, "n 6 6"]]:
         """Derivatives of the forces of obstacles on both ends of each segment by positions and by
@@ -295,7 +298,7 @@ class LineContacts(eqx.Module):
         return DenseLinearisation(M=M, f=motion.f, K=K + by_place, D=D + by_rate)
 
     def energy(self, at: Line):
-        return sum(part.energy(at) for part in self.parts)
+        return _sum([part.energy(at) for part in self.parts])
 
     def outputs(self, at: Line) -> dict[str, Array]:
         return {name: x for part in self.parts for name, x in part.outputs(at).items()}
@@ -307,6 +310,10 @@ class LineContacts(eqx.Module):
         """Units of the outputs."""
         each = [zip(part.output_names, ("m", "N"), strict=True) for part in self.parts]
         return {name: unit for part in each for name, unit in part}
+
+
+def _sum(terms: list) -> Array:
+    return sum(terms[1:], terms[0])
 
 
 def _is_none(x) -> bool:
@@ -357,7 +364,7 @@ def _closest(start, way, whole=None):
     """Share of a segment, along `way` (3,) from `start` (3,), that is closest to the origin; its
     middle where all are. `whole` (3,): the segment of which `way` is a component."""
     whole = way if whole is None else whole
-    small = _MIDDLE * jnp.sum(whole * whole) + jnp.finfo(way.dtype).tiny
+    small = MIDDLE * jnp.sum(whole * whole) + POINT
     share = (0.5 * small - jnp.sum(start * way)) / (jnp.sum(way * way) + small)
     return jnp.clip(share, 0.0, 1.0)
 
