@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax.mechanics.linearisation import linearise_densely
+from cordax.mechanics import Structure
 from cordax.mechanics.parts.line_contact import line
 from cordax.systems import (
     Box,
@@ -76,12 +76,12 @@ MACHINES = {
 @eqx.filter_jit
 def _compared(machine, q, v):
     t, u = jnp.zeros(()), jnp.zeros(machine.n_u)
-    ours = machine.linearise(t, q, v, u)
+    ours = machine.structure().linearise(t, q, v, u)
     slope = jax.grad(machine.potential_energy, 1)(t, q)
     still = machine.force(t, q, jnp.zeros_like(v), u)
     outputs = machine.outputs(t, q, v, u, jnp.zeros(machine.n_constraints))
     solved = ours.implicit_solver(jnp.asarray(1e-3))(jnp.sin(jnp.arange(1.0, 1.0 + len(q))))
-    dense = linearise_densely(machine, t, q, v, u)
+    dense = Structure(machine).linearise(t, q, v, u)
     return ours.matrices(), dense.matrices(), (ours.f, dense.f), slope + still, outputs, solved
 
 
