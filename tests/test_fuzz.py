@@ -6,8 +6,8 @@ import pytest
 
 from cordax import Recording
 from cordax.statics import workspace
+from cordax.systems import ElasticCables, tensegrity_manipulator
 from cordax.systems import mechanism as solids
-from cordax.systems import tensegrity_manipulator
 from helpers.fuzzing import GOOD_OUTCOMES, Cases, outcome
 
 
@@ -22,6 +22,9 @@ def test_random_bad_input(tmp_path, monkeypatch):
     assert sum(what == "refused" for _, what, _ in found) > 350
 
 
+WAYS = [[solids.Eyelet(), solids.Eyelet("arm")]]
+
+
 @pytest.mark.parametrize(
     ("call", "field"),
     [
@@ -34,6 +37,11 @@ def test_random_bad_input(tmp_path, monkeypatch):
         (lambda: Recording([0.0, 1.0], {"x": [0.0, 1.0]}).resample(0.1, gap=math.nan), "gap"),
         (lambda: workspace.box_grid((0, 0, 0), (1, 1, 1), [1, 2]), "count"),
         (lambda: tensegrity_manipulator(length=[1.0, 2.0]), "length"),
+        (lambda: tensegrity_manipulator(density=[]), "density"),
+        (
+            lambda: solids.CableSet(WAYS, ElasticCables(1e4, 1.0, 1e-5), 1.0, radius=math.nan),
+            "radius",
+        ),
     ],
 )
 def test_newer_parts_name_the_argument(call, field):

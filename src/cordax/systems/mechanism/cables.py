@@ -388,6 +388,7 @@ def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
         require(drums == 0, "radius", None, "that of the drums that `windings` names")
         return jnp.zeros((n, drums))
     radius = as_float_array(radius, "radius")
+    require_finite("radius", radius)
     require_shape("radius", radius, (), (n, drums), *([(n,)] if drums == 1 else []))
     return jnp.broadcast_to(radius.reshape(n, -1) if radius.ndim else radius, (n, drums))
 

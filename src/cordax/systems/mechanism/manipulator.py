@@ -134,6 +134,7 @@ def tensegrity_manipulator(
     each of the six strut coordinates."""
     require_known("variant", variant, INVOLUTES)
     l = finite_array("length", length, ())
+    density = finite_array("density", density, ())
     r = finite_array("pulley_radius", pulley_radius, ())
     h = finite_array("pulley_height", pulley_height, ())
     for name, value in (("length", l), ("pulley_radius", r), ("pulley_height", h)):
