@@ -1,6 +1,7 @@
 """`cordax twin`: from a log to a fitted machine file, a report and a verdict."""
 
 import json
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +13,8 @@ from cordax import Recording, State
 from cordax.cli.recorded_names import with_machine_names
 from cordax.cli.twin import _held, twin
 from cordax.control import RecordedInput
-from cordax.identification.twin import equal_windows, noise_of, window_length
+from cordax.identification import ChannelError, Validation
+from cordax.identification.twin import Twin, equal_windows, noise_of, window_length
 from cordax.io import read_csv, read_machine
 from cordax.io.machine_file import example_path
 from cordax.io.machine_update import key_is_parameter, number_keys, write_updated
@@ -148,3 +150,13 @@ def test_steps_and_smooth_inputs_are_distinguished():
     log = lambda u: [Recording(t, {"force": u})]
     assert _held(base, log(np.floor(t / 0.2)))
     assert not _held(base, log(np.sin(t))) and not _held(base, log(0.0 * t))
+
+
+def test_estimates_of_a_search_that_did_not_converge_are_called_poor():
+    error = ChannelError(0.01, 1.0, 0.01, np.ones(1), 0.0, 0.0, coverage=0.95, hold=1.0, mean=1.0)
+    good = Validation(None, 0.0, {}, {}, {}, {"x": error})  # pyright: ignore
+    done = SimpleNamespace(succeeded=True, reason="Converged")
+    stopped = SimpleNamespace(succeeded=False, reason="Stopped after the allowed number")
+    words = [Twin(f, [good], [], [], {}, [], []).verdict() for f in (done, stopped)]  # pyright: ignore
+    assert words[0][0] == "accurate"
+    assert words[1][0] == "poor" and "Stopped after" in words[1][1][0]

@@ -12,7 +12,6 @@ from tyro.conf import Positional
 from .._base.checks import require
 from ..control import RecordedInput
 from ..identification.twin import make_twin
-from ..identification.validation import verdict
 from ..io import find_machine, read_recording, write_csv
 from ..io.machine_file import example_path
 from ..io.machine_update import key_is_parameter, number_keys, write_updated
@@ -142,7 +141,7 @@ def twin(
         )  # fmt: skip
     written = [write_report(files[0], found.name, result, notes)]
     values = {row["name"]: row["estimate"] for row in shared_rows(result)}
-    word, reasons = verdict(result.validations)
+    word, reasons = result.verdict()
     note = f"Fitted by cordax twin. Predictions are {word}: {reasons[0]}."
     path, left = write_updated(source, files[1], values, note=note, code=allow_code)
     written += [path, result.fit.save(files[2])]

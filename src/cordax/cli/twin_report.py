@@ -10,7 +10,6 @@ import numpy as np
 from .._base.atomic_files import replacing
 from ..identification.messages import outliers, sentences, step_matters, towards_zero
 from ..identification.twin import Twin
-from ..identification.validation import verdict
 
 _COLOURS = {"accurate": "#1a7f37", "usable": "#9a6700", "poor": "#cf222e", "useless": "#cf222e"}
 _STYLE = (
@@ -57,7 +56,7 @@ def write_report(path: Path, name: str, twin: Twin, notes: list[str]) -> Path:
 
     from ..plot import plot_fit, plot_validation
 
-    word, reasons = verdict(twin.validations)
+    word, reasons = twin.verdict()
     colour = _COLOURS.get(word, "#222")
     parts = [
         f"<h1>{escape(name)}: digital twin</h1>",

@@ -16,7 +16,7 @@ from ._identify import identify, problem_of
 from .fit import Fit
 from .loss import LossName
 from .measured_state import measured_state
-from .validation import Validation
+from .validation import Validation, verdict
 
 #: every n-th window is left out of the fit
 LEFT_OUT = 3
@@ -47,6 +47,15 @@ class Twin(NamedTuple):
     noise: dict[str, float]
     undetermined: list[str]
     unneeded: list[str]
+
+    def verdict(self) -> tuple[str, list[str]]:
+        """Rating of the predictions with its reasons, see `verdict`; at best "poor" if the search
+        for the parameters did not converge, because other windows may need other values."""
+        word, reasons = verdict(self.validations)
+        if bool(self.fit.succeeded):
+            return word, reasons
+        reasons = [f"the estimates and their intervals do not hold: {self.fit.reason}", *reasons]
+        return ("poor" if word in ("accurate", "usable") else word), reasons
 
 
 def noise_of(windows: Sequence[Recording]) -> dict[str, float]:
