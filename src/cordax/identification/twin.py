@@ -72,7 +72,8 @@ def noise_of(windows: Sequence[Recording]) -> dict[str, float]:
 
 def window_length(log: Recording, names: Sequence[str]) -> float:
     """Window length [s]: six periods of the dominant oscillation, at most a quarter of the log."""
-    even = log.select(names).resample(float(np.median(np.diff(log.t))), gap=np.inf)
+    length = float(log.t[-1] - log.t[0])
+    even = log.select(names).resample(float(np.median(np.diff(log.t))), gap=length)
     periods = []
     for x in even.values.values():
         for column in np.nan_to_num(np.asarray(x).reshape(len(even.t), -1)).T:
@@ -80,7 +81,6 @@ def window_length(log: Recording, names: Sequence[str]) -> float:
             if wave[1:].size and np.max(wave[1:]) > 0:
                 k = int(np.argmax(wave[1:])) + 1
                 periods.append((even.t[-1] - even.t[0]) / k)
-    length = float(log.t[-1] - log.t[0])
     wanted = 6.0 * float(np.median(periods)) if periods else length
     return min(wanted, 0.25 * length)
 
