@@ -1,4 +1,4 @@
-"""Optimisation: motions and machines that make a cost small and keep within bounds."""
+"""Optimisation of motions and machines: minimise a cost subject to constraints."""
 
 from ._optimise import optimise
 from .constraint import Constraint

@@ -1,4 +1,4 @@
-"""From a cost to the numbers that make it small."""
+"""Minimisation of a cost over named parameters of an experiment or a machine."""
 
 import dataclasses
 import itertools
@@ -25,7 +25,7 @@ from .scipy_slsqp import Search
 
 FLAT = "converged where it began: the cost does not change with any of the numbers there"
 
-#: share of a constraint's scale up to which it counts as kept
+#: largest violation, relative to a constraint's scale, at which it counts as satisfied
 FEASIBLE = 1e-6
 
 #: an optimum is reached where only steps shorter than this share of a parameter's unit (width of
@@ -50,36 +50,39 @@ def optimise(
     tolerance: float = 1e-6,
     progress: bool = False,
 ) -> Optimum:
-    """Find numbers of an experiment that make a cost of its trajectory small.
+    """Find parameters of an experiment that minimise a cost of its trajectory.
 
     **Arguments:**
 
-    - `experiment`: what is simulated; its numbers are the start of the search. Or a machine alone:
-      `cost` and `constraints` are then functions of the machine, and nothing is simulated.
-    - `parameters`: what to change, names such as "drives.lengths.values[2]" or `Parameter`s:
-      numbers of the machine (a design), of its controller or path (a motion), of the start, and
-      "duration", the simulated time: the number of steps stays, and they become longer or shorter.
-      `bounds` of a `Parameter` are kept at every step.
-    - `cost`: from a `Trajectory` to one number, by functions of `jax.numpy`: end state, effort,
-      what is left of a vibration.
-    - `constraints`: what the motion must keep, `Constraint("tension", low=5.0)`.
-    - `scenarios`: columns of other numbers by name, one row for each case that the result must
-      serve (payloads, say): simulated in one batch; constraints hold in all, and costs are
-      combined: `combine` is "mean" or "worst".
-    - `segments`: cut the motion into so many equal ones (multiple shooting) whose starts are
-      unknowns too, and which meet in the end: for long and unstable motions.
-    - `start`: values by name to begin with instead of the experiment's, or another `Optimum`.
-    - `starts`: so many starts spread evenly within the bounds of the parameters, all of which need
-      some, are tried in batches; `searches`: from so many of the best the search goes on, one
-      after the other, and the best end is taken.
+    - `experiment`: the experiment to simulate; the search starts at its parameter values. Or a
+      machine alone: `cost` and `constraints` are then functions of the machine, and nothing is
+      simulated.
+    - `parameters`: the parameters to optimise, names such as "drives.lengths.values[2]" or
+      `Parameter`s. They may belong to the machine (a design), to its controller or path (a motion)
+      or to the initial state. "duration" is the simulated time: the number of steps is constant,
+      and the time step changes. `bounds` of a `Parameter` hold at every iteration.
+    - `cost`: function from a `Trajectory` to one number, written with `jax.numpy`: for example of
+      the end state, the effort or the residual vibration.
+    - `constraints`: bounds on quantities of the motion, such as `Constraint("tension", low=5.0)`.
+    - `scenarios`: columns of values of other parameters by name, with one row for each case that
+      the result must serve (different payloads, for example). All cases are simulated in one batch.
+      Constraints must hold in all of them, and their costs are combined: `combine` is "mean" or
+      "worst".
+    - `segments`: number of equal segments into which the motion is split (multiple shooting). Their
+      initial states are further unknowns, and the segments join at the solution. This helps with
+      long and unstable motions.
+    - `start`: initial values by name that replace those of the experiment, or another `Optimum`.
+    - `starts`: number of initial points that are spread evenly within the bounds of the parameters
+      and evaluated in batches; all parameters then need bounds. `searches`: number of the best
+      initial points from which a search is run, one after the other; the best result is returned.
     - `max_steps`, `tolerance`: largest number of iterations; stop when the cost changes by less
-      than `tolerance`, relative to its slope over one unit of a parameter. The search starts again
-      with the slope at its end until the first-order optimality conditions hold.
+      than `tolerance`, relative to its slope over one unit of a parameter. The search restarts from
+      its end point with the slope there until the first-order optimality conditions hold.
     - `progress`: print a line for each iteration.
 
-    Sequential quadratic programming (SciPy's SLSQP) with derivatives through the simulation. A
-    simulation that fails on the way counts as very expensive, and is stepped back from. Local: from
-    another start it may find another optimum.
+    The method is sequential quadratic programming (SciPy's SLSQP) with derivatives through the
+    simulation. A simulation that fails during the search is given a very large cost, so that the
+    search steps back from it. The optimum is local: another initial point may lead to another one.
 
     **Example:**
 
@@ -92,7 +95,7 @@ def optimise(
     swing = cordax.Experiment(Pendulum(), duration=1.0, dt=0.01)
     length = cordax.Parameter("length", bounds=(0.5, 5.0))
     best = cordax.optimise(swing, [length], lambda run: run["angle"][-1] ** 2)
-    print(best.summary())  # the length that hangs straight after one second
+    print(best.summary())  # length at which it hangs straight down after 1 s
     ```
     """
     require_instance("experiment", experiment, Experiment, System)
@@ -117,7 +120,7 @@ def optimise(
         lengths = {name: x.shape[:1] for name, x in rows.items()}
         equal = len(set(lengths.values())) == 1 and min(lengths.values()) > (0,)
         require(equal, "scenarios", lengths, "columns of one length, at least one row")
-        varied(base, {name: x[0] for name, x in rows.items()})  # names and shapes
+        varied(base, {name: x[0] for name, x in rows.items()})  # check names and shapes
     vector = collect_box(parameters, base)
     _check_clock(base, DURATION in vector.names, segments, still)
     problem = Problem(base, vector, cost, tuple(constraints), rows, combine, still)
@@ -145,7 +148,7 @@ def optimise(
 
 
 def _start_values(parameters: ParameterSet, values: Mapping[str, float]) -> np.ndarray:
-    """Start values (p,), with other `values` by name."""
+    """Initial parameter values (p,); `values` replace the default values by name."""
     x = np.array(parameters.values(parameters.origin))
     for name, value in values.items():
         require_known("start", name, parameters.names)
@@ -157,7 +160,7 @@ def _start_values(parameters: ParameterSet, values: Mapping[str, float]) -> np.n
 
 
 def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool) -> None:
-    """What durations and segments need."""
+    """Check that the experiment supports a free duration (`timed`) and these `segments`."""
     require_whole("segments", segments, 1)
     if not timed and segments == 1:
         return
@@ -170,7 +173,7 @@ def _check_clock(experiment: Experiment, timed: bool, segments: int, still: bool
 
 
 def _segments(problem: Problem, y0, count: int, start) -> Segments:
-    """Nodes on the motion from the start, or on the one that was found before."""
+    """Segments with nodes on the motion at `y0`, or on the trajectory of a given `Optimum`."""
     experiment = problem.experiment
     if isinstance(start, Optimum) and start.trajectory is not None and not problem.scenarios:
         runs = jax.tree.map(lambda a: jnp.asarray(a)[None], _arrays(start.trajectory))
@@ -201,7 +204,8 @@ def _arrays(run):
 
 
 class _End(NamedTuple):
-    """Of one search: what was found, how far it is `out` of bounds, and whether that is none."""
+    """Result of one search: the optimum that it `found`, its largest violation `out`, and whether
+    constraints are satisfied and all values finite (`kept`)."""
 
     found: Optimum
     out: float
@@ -219,10 +223,11 @@ class _Point(NamedTuple):
 
 
 def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> _End:
-    """Run SLSQP until its end is first-order optimal.
+    """Run SLSQP repeatedly until its end point is first-order optimal.
 
-    SLSQP stops at a fixed change of the scaled cost. A scale from a steep start is far too large
-    near the optimum, so each further run begins at the last end with the scale of that point.
+    SLSQP stops at a fixed change of the scaled cost. The scale at a steep initial point is far too
+    large near the optimum. Each further run therefore starts at the last end point, with the scale
+    of that point.
     """
     search.begin(y0, tolerance)
     end, converged = None, False
@@ -239,7 +244,7 @@ def _solve(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> 
 
 
 def _run(search: Search, y0: np.ndarray, max_steps: int, tolerance: float) -> tuple[_Point, int]:
-    """One run of SLSQP with the present scale of the cost, and its number of iterations."""
+    """Run SLSQP once with the present scale of the cost; return its end and its iterations."""
     from scipy.optimize import minimize
 
     scale = search.scale

@@ -1,4 +1,4 @@
-"""What a motion must keep."""
+"""Constraints of an optimisation."""
 
 import math
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from ..recordings.recording import observe
 
 
 class Constraint(eqx.Module):
-    """`low <= quantity <= high`, entry by entry.
+    """Bounds on a quantity: `low <= quantity <= high` for each of its entries.
 
     **Arguments:**
 
-    - `quantity`: a name of the trajectory ("tension"), at every stored instant, or a function from
-      a `Trajectory` (or a machine, where only that is optimised) to an array of numbers of any
-      shape.
-    - `low`, `high`: bounds in the quantity's unit; equal ones ask for equality.
-    - `name`: for reports; that of the quantity by default.
-    - `scale`: what counts as one unit of violation, such as 1 N or 1 mm: violations are weighed,
-      and called kept, relative to it.
+    - `quantity`: name of a quantity of the trajectory ("tension"), which is bounded at every stored
+      instant; or a function from a `Trajectory` (or from a machine, if only a machine is optimised)
+      to an array of any shape.
+    - `low`, `high`: bounds in the unit of the quantity; equal bounds are an equality constraint.
+    - `name`: name in reports; by default that of the quantity.
+    - `scale`: size of one unit of violation, such as 1 N or 1 mm. Violations are weighted relative
+      to it, and so is the tolerance up to which the constraint counts as satisfied.
 
     **Example:**
 
@@ -62,7 +62,7 @@ class Constraint(eqx.Module):
         return quantity if named else getattr(quantity, "__name__", "constraint")
 
     def values(self, run: Any):
-        """The quantity as one row of numbers."""
+        """Values of the quantity as a flat array."""
         quantity: Any = self.quantity
         found = observe(run, quantity, "constraint") if isinstance(quantity, str) else quantity(run)
         return jnp.ravel(jnp.asarray(found))

@@ -1,4 +1,4 @@
-"""What an optimisation found."""
+"""Result of an optimisation."""
 
 from typing import Any, NamedTuple
 
@@ -9,18 +9,23 @@ from ..simulation.trajectory import Trajectory
 
 
 class Optimum(NamedTuple):
-    """The best numbers that were found, and how good they are.
+    """Best parameter values of an optimisation, with their cost and constraint violations.
 
-    `values` by name with the `start`s they came from; `experiment` and its `trajectory` with these
-    numbers (its segments end to end, if it was cut; the machine, and None, where nothing moves);
-    `cost`, and `costs` of each scenario; `violations`, the largest of each constraint in
-    its unit; `multipliers` of each constraint, by how much the cost falls for a unit that its bound
-    gives way, arrays (n_scenarios, ...) ; `history`, after each iteration: "cost", the largest
-    "violation", in scales of the constraints, and "values" (k, p); `succeeded` and the `reason` it
-    stopped for; `failed_runs`, simulations on the way that had no end; `units` of the values by
-    name, where they are known; `allowances`, the violation of each constraint that counts as none;
-    `optimality`, the largest component of the gradient of the Lagrangian (cost per unit of a
-    parameter: width of its bounds, or its initial value), 0 at an exact optimum."""
+    - `values`: parameter values by name; `start`: their initial values.
+    - `experiment`, `trajectory`: the experiment with these values and its motion, joined from its
+      segments if it was split. If nothing is simulated: the machine, and None.
+    - `cost`: total cost; `start_cost`: its initial value; `costs`: cost of each scenario.
+    - `violations`: largest violation of each constraint, in the unit of its quantity.
+    - `multipliers`: Lagrange multipliers of each constraint, the decrease of the cost per unit by
+      which its bound is relaxed; arrays (n_scenarios, ...).
+    - `history`: values after each iteration: "cost", the largest "violation", in scales of the
+      constraints, and "values" (k, p).
+    - `succeeded`: whether the search converged; `reason`: why it stopped.
+    - `evaluations`: number of evaluations; `failed_runs`: number of those that failed.
+    - `units`: units of the values by name, where they are known.
+    - `allowances`: largest violation of each constraint at which it counts as satisfied.
+    - `optimality`: largest component of the gradient of the Lagrangian (cost per unit of a
+      parameter: width of its bounds, or its initial value), 0 at an exact optimum."""
 
     values: dict[str, float]
     start: dict[str, float]
@@ -41,7 +46,7 @@ class Optimum(NamedTuple):
     optimality: float
 
     def summary(self) -> str:
-        """In a few lines."""
+        """Text summary of the result, in a few lines."""
         state = "found" if self.succeeded else "NOT found"
         lines = [
             f"optimum {state} after {len(self.history['cost'])} iterations: {self.reason}",

@@ -19,14 +19,16 @@ from ..simulation.experiment import Experiment
 from ..simulation.trajectory import Trajectory
 from .constraint import Constraint
 
-#: starts that are tried side by side
+#: number of initial points that are evaluated in one batch
 _TOGETHER = 16
 
 
 class Problem(eqx.Module):
-    """Search coordinates `y`: those of the parameters, zero at the start, followed by those of
-    the nodes if the motion is split into `segments`. Without motion (`still`), cost and
-    constraints are functions of the machine."""
+    """Optimisation problem as a function of search coordinates `y`.
+
+    They are the coordinates of the parameters, zero at the initial values, followed by those of the
+    nodes if the motion is split into `segments`. Without a motion (`still`), cost and constraints
+    are functions of the machine."""
 
     experiment: Experiment
     parameters: ParameterSet
@@ -52,7 +54,7 @@ class Problem(eqx.Module):
         return self.parameters.values(y)
 
     def variant(self, y, scenario: dict) -> Experiment:
-        """The experiment of a scenario at `y`, with its original duration."""
+        """Experiment of a scenario at `y`, with its original duration."""
         return varied(self.parameters.insert(self.experiment, y), scenario)
 
     def step(self, y):
@@ -61,7 +63,7 @@ class Problem(eqx.Module):
         return self.experiment.time_step if duration is None else duration / self.experiment.steps
 
     def run(self, y, scenario: dict) -> Any:
-        """The trajectory without segments; the machine itself if nothing is simulated."""
+        """Trajectory of a scenario without segments; the machine itself if nothing is simulated."""
         variant = self.variant(y, scenario)
         if self.still:
             return variant.system
@@ -70,7 +72,7 @@ class Problem(eqx.Module):
         return simulate(variant, throw=False, adjoint="scan")
 
     def measured(self, run) -> dict[str, Any]:
-        """Cost and constraints (m,) of a motion."""
+        """Cost of a motion and its constraint values (m,), divided by their scales."""
         cost = jnp.asarray(_traceable("cost", self.cost, run))
         require(cost.shape == (), "cost", f"shape {cost.shape}", "one number")
         named = [(f"constraint {c.label}", c) for c in self.constraints]
@@ -86,14 +88,14 @@ class Problem(eqx.Module):
         return jax.tree.map(lambda x: jnp.asarray(x)[None], one({}, *first))
 
     def combined(self, measured: dict[str, Any]) -> dict[str, Any]:
-        """Total cost, and costs of the scenarios."""
+        """Combine the costs of the scenarios to the total cost; return both."""
         costs = measured["cost"]
         total = jnp.mean(costs) if self.combine == "mean" else jnp.max(costs)
         return measured | {"costs": costs, "cost": total, "gaps": jnp.ravel(measured["gaps"])}
 
     def evaluate(self, y) -> dict[str, Any]:
-        """`cost`, `costs` of the scenarios, constraints `rows` (n_scenarios, m), `gaps` between
-        segments, and which scenarios are `good`."""
+        """Evaluate the total `cost`, the `costs` of the scenarios, the constraint values `rows`
+        (n_scenarios, m), the `gaps` between segments, and which scenarios succeeded (`good`)."""
         if self.segments is not None:
             runs = self.simulated(y)
             return self.assembled(y, runs) | {"good": _succeeded(runs)}
@@ -106,14 +108,16 @@ class Problem(eqx.Module):
         return self.combined(self.over_scenarios(one))
 
     def sizes(self) -> list[int]:
-        """How many numbers each constraint has."""
+        """Number of entries of each constraint."""
         first = {name: x[0] for name, x in self.scenarios.items()}
         rows = lambda: [c.values(self.run(self.parameters.origin, first)) for c in self.constraints]
         return [x.size for x in eqx.filter_eval_shape(rows)]
 
     def linear(self, y) -> tuple[dict[str, Any], dict[str, Any]]:
-        """`evaluate`, and the derivatives of cost, rows and gaps by `y`, in forward mode: the
-        unknowns are few beside the rows. One simulation carries all directions along."""
+        """Result of `evaluate`, and the derivatives of cost, rows and gaps with respect to `y`.
+
+        Forward mode is used, because there are few unknowns compared with the rows. One simulation
+        computes the derivatives in all directions."""
         if self.segments is not None:
             return self.linear_segments(y)
         values, slopes, more = pushed(lambda y: _split(self.evaluate(y)), y)
@@ -126,8 +130,8 @@ class Problem(eqx.Module):
         return y[self.parameters.size :].reshape(self.segments.shape)
 
     def segment(self, scenario: dict, segments: Segments) -> Callable:
-        """Trajectory of a segment of a scenario, without its machine, as a function of parameters,
-        number and node."""
+        """Function that simulates a segment of a scenario from search coordinates, segment number
+        and node coordinates. It returns the trajectory without its machine."""
 
         def run(y, k, z) -> Trajectory:
             trajectory = segments.run(self.variant(y, scenario), k, z, self.step(y))
@@ -136,7 +140,7 @@ class Problem(eqx.Module):
         return run
 
     def simulated(self, y) -> Trajectory:
-        """Trajectories of all segments, (n_scenarios, count, ...)."""
+        """Simulate all segments; the trajectories have shape (n_scenarios, count, ...)."""
 
         def one(scenario, nodes, segments):
             return all_segments(self.segment(scenario, segments), y, nodes)
@@ -154,13 +158,13 @@ class Problem(eqx.Module):
         return self.combined(self.over_scenarios(one, self.nodes(y), self.segments, runs))
 
     def trajectory(self, y, scenario: int = 0) -> Trajectory:
-        """Trajectory of a scenario, its segments joined."""
+        """Trajectory of a scenario, joined from its segments."""
         runs = jax.tree.map(lambda a: a[scenario], self.simulated(y))
         case = {name: a[scenario] for name, a in self.scenarios.items()}
         return joined(runs, self.variant(y, case).system)
 
     def linear_segments(self, y):
-        """`linear` for a motion with segments."""
+        """Compute `linear` for a motion with segments."""
         assert self.segments is not None
         p = self.parameters.size
 
@@ -189,7 +193,7 @@ class Problem(eqx.Module):
 
 
 def _split(measured: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The values that are differentiated, and the others."""
+    """Split the results into those that are differentiated and the others."""
     names = ("cost", "rows", "gaps")
     return {name: measured.pop(name) for name in names}, measured
 
@@ -200,13 +204,13 @@ def _succeeded(runs: Trajectory):
 
 
 def joined(runs: Trajectory, system) -> Trajectory:
-    """Segments (count, ...) as one trajectory; an instant that two share is taken from the
-    later one."""
+    """Join segments (count, ...) to one trajectory. An instant that two segments share is taken
+    from the later one."""
     rows = runs.t.shape[0] * (runs.t.shape[1] - 1)
     long = lambda x: jnp.concatenate([x[:, :-1].reshape(rows, *x.shape[2:]), x[-1, -1:]])
     names = ("t", "q", "v", "u", "multipliers", "violation", "outputs")
     arrays = {name: jax.tree.map(long, getattr(runs, name)) for name in names}
-    first = jnp.argmax(runs.result != Result.SUCCESSFUL)  # that failed, if any
+    first = jnp.argmax(runs.result != Result.SUCCESSFUL)  # first failed segment, if any
     result, failure_time = (x[first] for x in (runs.result, runs.failure_time))
     warnings = {name: jnp.min(x) for name, x in runs.warnings.items()}
     return Trajectory(
@@ -215,7 +219,7 @@ def joined(runs: Trajectory, system) -> Trajectory:
 
 
 def _traceable(what: str, function: Callable, run):
-    """What a function of the user's finds, which must be one that JAX can look through."""
+    """Value of a user's function of a run; raises `ValueError` if JAX cannot trace it."""
     try:
         return function(run)
     except jax.errors.JAXTypeError as error:
@@ -232,15 +236,15 @@ def linearised(problem: Problem, y):
 
 @filter_jit
 def tried(problem: Problem, ys):
-    """Of many starts, shape (k, p), some of them at once."""
+    """Evaluate many initial points, shape (k, p), in batches."""
     k, p = ys.shape
     groups = -(-k // _TOGETHER)
-    some = jnp.resize(ys, (groups, min(k, _TOGETHER), p))  # repeated where they run out
+    some = jnp.resize(ys, (groups, min(k, _TOGETHER), p))  # repeated to fill the last batch
     found = jax.lax.map(jax.vmap(problem.evaluate), some)
     return jax.tree.map(lambda x: x.reshape(some.shape[0] * some.shape[1], *x.shape[2:])[:k], found)
 
 
 @filter_jit
 def motion(problem: Problem, y) -> Trajectory:
-    """The motion of the first scenario, cut into segments, without its machine."""
+    """Trajectory of the first scenario, joined from its segments, without its machine."""
     return dataclasses.replace(problem.trajectory(y), system=None)

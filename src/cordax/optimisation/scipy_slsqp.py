@@ -1,4 +1,4 @@
-"""Search by SciPy's SLSQP: its separate functions share one evaluation of the problem."""
+"""Search with SciPy's SLSQP: the functions that it calls share one evaluation of the problem."""
 
 import math
 from typing import Any
@@ -20,9 +20,10 @@ Box = list[tuple[float, float]]
 
 
 class Search:
-    """Of one problem, whatever its start. Rows that must be kept are those of the constraints, in
-    scales, and the gaps between segments, which must be zero. `label`: how its lines of
-    progress begin."""
+    """Search for the optimum of one problem, from any initial point.
+
+    Its constraint rows are the values of the constraints, divided by their scales, and the gaps
+    between segments, which must be zero. `label`: text at the beginning of progress lines."""
 
     def __init__(self, problem: Problem, progress: bool, label: str = ""):
         self.problem, self.progress, self.label = problem, progress, label
@@ -48,12 +49,12 @@ class Search:
         return [*box, *[free] * (self.problem.size - parameters.size)]
 
     def usable(self, y0: np.ndarray) -> bool:
-        """Whether a search may begin there."""
+        """Whether the simulation succeeds at `y0`, with finite values and derivatives."""
         self._take(y0)
         return self.good
 
     def begin(self, y0: np.ndarray, tolerance: float) -> None:
-        """Begin at a start, which must succeed."""
+        """Begin a search at `y0`, where the simulation must succeed with finite derivatives."""
         self._take(y0)
         require(self.ran, "experiment", "a simulation that fails", "a start from which it succeeds")
         for what, name in (("cost", "cost"), ("constraints", "rows")):
@@ -70,9 +71,11 @@ class Search:
         self.flat = not np.any(np.asarray(self.found[1]["cost"]))
 
     def rescale(self, y: np.ndarray, tolerance: float) -> None:
-        """Scale the cost by its slope at `y` over one unit of a parameter. SLSQP compares changes
-        of the scaled cost with the same `tolerance` as the constraints; `resolution` is this
-        change in the unit of the cost. It exceeds rounding errors of the cost."""
+        """Scale the cost by its slope at `y` over one unit of a parameter.
+
+        SLSQP applies the same `tolerance` to changes of the scaled cost and to the constraints.
+        `resolution` is this tolerance in the unit of the cost; it exceeds rounding errors of the
+        cost."""
         self._take(y)
         cost, slope = (np.nan_to_num(np.asarray(x["cost"], float)) for x in self.found)
         rounding = 10.0 * float(np.finfo(np.asarray(self.found[0]["cost"]).dtype).eps)
@@ -82,8 +85,8 @@ class Search:
         self.residual = self._projected_gradient()
 
     def spread(self, starts: int, seed: int, first: np.ndarray) -> list[np.ndarray]:
-        """`first` and so many more within the bounds, the best ones before the others; without
-        those that fail."""
+        """Initial points: `first` and `starts` more within the bounds, sorted from the best to the
+        worst. Points at which the simulation fails are left out."""
         box = np.array(self.box()[: self.problem.parameters.size])
         require(bool(np.isfinite(box).all()), "starts", starts, "1, or Parameters with bounds")
         share = latin_hypercube(starts, len(box), seed)
@@ -110,12 +113,12 @@ class Search:
 
     @property
     def ran(self) -> bool:
-        """Whether simulations succeeded."""
+        """Whether all simulations at the last point succeeded."""
         return bool(np.all(self.found[0]["good"]))
 
     @property
     def good(self) -> bool:
-        """Whether, in addition, numbers and their derivatives are finite."""
+        """Whether, in addition, cost, constraints and their derivatives are finite."""
         values, slopes = self.found
         known = (values["cost"], values["rows"], slopes["cost"], slopes["rows"])
         return self.ran and all(map(_finite, known))
@@ -139,7 +142,8 @@ class Search:
         return np.nan_to_num(rows), np.nan_to_num(slopes)
 
     def rows(self) -> list[dict]:
-        """For SciPy: equalities, gaps, and inequalities as numbers that must not be negative."""
+        """Constraints in SciPy's form: equalities, gaps, and inequalities as values that must not
+        be negative."""
         equal = self.low == self.high
         lower, upper = np.isfinite(self.low) & ~equal, np.isfinite(self.high) & ~equal
         found = []
@@ -166,7 +170,8 @@ class Search:
         return found
 
     def multipliers(self, given: np.ndarray) -> list[np.ndarray]:
-        """SciPy's, equalities first, as one array (n_scenarios, size) for each constraint."""
+        """Split SciPy's multipliers, equalities first, into one array (n_scenarios, size) for each
+        constraint."""
         n, equal = self.problem.n_scenarios, self.low == self.high
         lower, upper = np.isfinite(self.low) & ~equal, np.isfinite(self.high) & ~equal
         whole, used = np.zeros((n, len(self.low))), 0
@@ -179,12 +184,12 @@ class Search:
         return np.split(whole, np.cumsum(self.sizes)[:-1], axis=1) if self.sizes else []
 
     def beyond(self) -> np.ndarray:
-        """How far rows are out of their bounds, in scales, (n_scenarios, m)."""
+        """Violation of each constraint row, in scales, (n_scenarios, m)."""
         rows = np.asarray(self.found[0]["rows"])
         return np.maximum(np.maximum(self.low - rows, rows - self.high), 0.0)
 
     def gap(self) -> float:
-        """The largest between segments, relative to how far the motion goes."""
+        """Largest gap between segments, relative to the extent of the motion."""
         return float(np.max(np.abs(np.asarray(self.found[0]["gaps"])), initial=0.0))
 
     def violation(self) -> float:
@@ -192,7 +197,7 @@ class Search:
         return max(float(np.max(self.beyond(), initial=0.0)), self.gap())
 
     def merit(self, y) -> float:
-        """Cost plus a penalty for violations above SLSQP's own accuracy, to compare ends."""
+        """Cost plus a penalty for violations above SLSQP's accuracy, to compare end points."""
         cost = self.cost(y)
         out = self.violation()
         return cost + (1e6 * self.scale * out if out > ACTIVE else 0.0)
