@@ -1,6 +1,6 @@
-"""Cables as parts of a mechanism: elastic ones exert forces, rigid ones are constraints.
+"""Cables of a mechanism: elastic cables exert forces, rigid cables are constraints.
 
-The unstretched length of a cable is its `rest` length, constant or programmed in time, plus the
+The unstretched length of a cable is its `rest` length, constant or prescribed over time, plus the
 length that drums have paid out: `radius` times a joint coordinate for each of its `windings`."""
 
 import dataclasses
@@ -31,10 +31,12 @@ from .wound import CableTerms
 
 
 class RigidCable(Loop):
-    """An inextensible cable over `guides` of the length `rest` [m] (a number or a `Reference`) plus
-    `radius` (w,) [m] times the coordinates of `windings`, drums that pay out with positive angles.
-    The multiplier is its tension [N], negative where it would have to push. Its segments share it:
-    for capstan friction use a `CableSet`."""
+    """Inextensible cable over `guides`, with the same tension in all segments.
+
+    Its length is `rest` [m] (a number or a `Reference`) plus `radius` (w,) [m] times the
+    coordinates of `windings`, the drums, which pay out cable with positive angles. The multiplier
+    is the tension [N]; it is negative where the cable would have to push. For capstan friction use
+    a `CableSet`."""
 
     guides: tuple[Guide, ...] = eqx.field(converter=tuple)
     rest: Reference = reference_field(unit="m")
@@ -43,8 +45,8 @@ class RigidCable(Loop):
     one_sided = True
 
     def __new__(cls, *parts, **options):
-        # with friction, the force on a guide and the sliding speed depend on each other: there may
-        # be two solutions, or none
+        # with friction, the force on a guide and the sliding speed depend on each other, so there
+        # may be two solutions or none
         words = "none: a rigid cable has one tension; use CableSet(friction=...), stiff but elastic"
         require("friction" not in options, "friction", options.get("friction"), words)
         return super().__new__(cls)
@@ -72,7 +74,7 @@ class RigidCable(Loop):
 
     @property
     def paid_out(self) -> Float[Array, " w"]:
-        """Length paid out per radian [m], zero for drums whose arc is part of the route."""
+        """Length paid out per radian [m]; zero for drums whose arc is part of the route."""
         ends = drums.pulley_ends(self.guides)
         by_route = drums.turned_by_carrier(self.bodies, self.windings, ends)
         return jnp.where(by_route, 0.0, self.radius)
@@ -84,11 +86,13 @@ class RigidCable(Loop):
 
 
 class StrainLaw(eqx.Module):
-    """Tension by the strain of the free part: `F = EA eps + mu_A deps/dt` where taut, zero where
-    slack or where that would push, eps = u/(l - u) for a stretch u and a straight length l.
-    `stiffness` E A [N], `viscosity` mu A [N s], each (n,) or one for all. The energy is that of the
-    free part: total energy is conserved without damping, unless cable runs onto a pulley or drum
-    and takes its strain with it."""
+    """Tension from the strain of the free part of a cable.
+
+    The tension is `F = EA eps + mu_A deps/dt` with eps = u/(l - u) for a stretch u and a straight
+    length l. It is zero where the cable is slack or where F would be negative. `stiffness` E A [N]
+    and `viscosity` mu A [N s] have shape (n,) or are one value for all cables. The energy is that
+    of the free part: without damping the total energy is conserved, unless cable runs onto a pulley
+    or drum and takes its strain with it."""
 
     stiffness: Float[Array, " n"] = float_field(unit="N")
     viscosity: Float[Array, " n"] = float_field(unit="N s", default=0.0)
@@ -98,12 +102,13 @@ class StrainLaw(eqx.Module):
         require_positive("viscosity", self.viscosity, zero_allowed=True)
 
     def check_count(self, n: int) -> None:
-        """Raise if values that are given per cable are not given for `n` cables."""
+        """Raise unless each parameter has one value for all cables or one for each of `n`
+        cables."""
         for name in ("stiffness", "viscosity"):
             require_shape(name, getattr(self, name), (), (1,), (n,))
 
     def tension(self, stretch, stretch_rate, free, free_rate):
-        """Tension of each cable (n,) [N], from stretch and straight length [m] and their rates
+        """Tension of each cable (n,) [N] from stretch and straight length [m] and their rates
         [m/s]."""
         rest = free - stretch
         strain = stretch / rest
@@ -112,14 +117,14 @@ class StrainLaw(eqx.Module):
         return jnp.where(stretch > 0, jnp.maximum(force, 0.0), 0.0)
 
     def energy(self, stretch, free) -> Float[Array, " n"]:
-        """Elastic energy of each cable [J], from stretch and straight length [m]."""
+        """Elastic energy of each cable [J] from stretch and straight length [m]."""
         return 0.5 * self.stiffness * jnp.maximum(stretch, 0.0) ** 2 / (free - stretch)
 
 
 class CableSetState(NamedTuple):
-    """Of n cables with k segments: `stretch` (n,) [m] with its rate [m/s], `free` straight length
-    (n,) [m], `tension` (n, k) [N] of the segments, and the unstretched length `rest` (n,) [m] that
-    a strain refers to, with its rate."""
+    """Lengths and tensions of n cables with k segments each: `stretch` (n,) [m] with its rate
+    [m/s], `free` straight length (n,) [m], `tension` (n, k) [N] of the segments, and the
+    unstretched length `rest` (n,) [m] to which a strain refers, with its rate."""
 
     stretch: Float[Array, " n"]
     stretch_rate: Float[Array, " n"]
@@ -130,23 +135,27 @@ class CableSetState(NamedTuple):
 
 
 class CableSet(Element):
-    """n elastic cables over guides of the same kinds: `ways`, one list of guides per cable.
+    """Set of n elastic cables over guides of the same kinds. `ways` has one list of guides per
+    cable.
 
-    - `law`: `ElasticCables` (tension by stretch and its rate) or `StrainLaw` (by strain of the
-      free part);
+    - `law`: `ElasticCables` (tension from stretch and its rate) or `StrainLaw` (tension from the
+      strain of the free part);
     - `rest` (n,) [m] or a `Reference` of it, `windings` (names of drum coordinates, one tuple per
-      cable; where both ends wind: first the drum at the first end) and `radius` (n, w) [m]: as for
-      `RigidCable`. A single drum may be at either end (`drums.locate`);
-    - `friction` mu, one for all guides or (n, k - 1): by capstan friction the tension grows along
-      the cable by `exp(mu theta tanh(s/slip_width))` at a guide it slides over with speed s [m/s]
-      towards its last end, by theta the angle it turns there. Slower than `slip_width` it sticks:
-      it creeps with the share of exp(mu theta) that the load needs. With friction, `stretch` is
-      shared so that the mean tension by length follows the law.
+      cable; with drums at both ends, first the drum at the first end) and `radius` (n, w) [m]: as
+      for `RigidCable`. A single drum may be at either end (`drums.locate`);
+    - `friction` mu: capstan friction coefficient, one for all guides or (n, k - 1).
 
-    Guides that are a `Wrap` touch the cable only where it bends round them. With w of them, outputs
-    are also the `length` (n,) [m], `wrap_angle` (n, w) [rad] by which a cable turns on each,
-    `tangent_points` (n, w, 2, 3) [m] where it meets and leaves them, and the `contact_force` (n, w,
-    3) [N] that it exerts on them, each with the name of the set in front."""
+    With friction, the tension grows along the cable by a factor `exp(mu theta tanh(s/slip_width))`
+    at each guide. Here theta is the angle by which the cable turns at the guide, and s [m/s] is its
+    sliding speed over the guide towards its last end. Below `slip_width` the cable sticks: it
+    creeps at the speed at which the factor balances the load. The tensions of the segments are
+    scaled so that their mean, weighted by length, follows the law.
+
+    Guides of type `Wrap` touch the cable only where it bends round them. A set with w of them has
+    four more outputs, each prefixed with the name of the set: the `length` (n,) [m];
+    `wrap_angle` (n, w) [rad], by which a cable turns on each surface;
+    `tangent_points` (n, w, 2, 3) [m], where the cable meets and leaves each surface; and
+    `contact_force` (n, w, 3) [N], which the cable exerts on each surface."""
 
     routes: Route
     law: ElasticCables | StrainLaw
@@ -218,22 +227,22 @@ class CableSet(Element):
 
     @property
     def ends(self) -> tuple[bool, bool]:
-        """Whether pulleys are at the first and the last end."""
+        """Whether the first and the last guide are pulleys."""
         return drums.pulley_ends(self.routes.guides)
 
     def drums(self, tree: Tree) -> drums.Drums:
-        """Ends of the cables at which drums and a programmed `rest` length pay out."""
+        """Ends of the cables at which drums and a prescribed `rest` length pay out cable."""
         return drums.locate(tree, self.bodies, self.windings, self.ends)
 
     @property
     def paid_out(self) -> Float[Array, "n w"]:
-        """Length paid out per radian [m], zero for drums whose arc is part of the routes."""
+        """Length paid out per radian [m]; zero for drums whose arc is part of the routes."""
         both = zip(self.bodies, self.windings, strict=True)
         by_route = [drums.turned_by_carrier(*names, self.ends) for names in both]
         return jnp.where(np.stack(by_route), 0.0, self.radius)
 
     def lengths(self, at: Instant) -> Float[Array, " n"]:
-        """Lengths of the cable paths, from end to end [m]."""
+        """Lengths of the cable paths from end to end [m]."""
         return route_lengths(self.routes, self.carriers(at.tree), at)
 
     def state(self, at: Instant) -> CableSetState:
@@ -267,8 +276,8 @@ class CableSet(Element):
         if not self.slides:
             tension = jnp.broadcast_to(mean[:, None], (mean.shape[0], k))
         else:
-            # speed of the cable over a guide: paid out at the first end, plus the stretch so far
-            # as if strain were uniform, less the growth of the parts before the guide
+            # speed of the cable over a guide: rate of pay-out at the first end, plus the stretch
+            # rate of the parts before the guide for uniform strain, minus their rate of length
             even = jnp.cumsum(straight[:, : k - 1], axis=1) / free[:, None]
             first = jnp.where(drums.rest_last, 0.0, rest_rate)
             first = first + jnp.sum(jnp.where(drums.last, 0.0, drum_rate), axis=1)
@@ -287,14 +296,15 @@ class CableSet(Element):
         wrenches = pulled(self.routes, bodies, at, tension)
         joint = None
         if drums.v.size:
-            # the segment next to a drum turns it
+            # the tension of the segment next to a drum acts on the drum
             pulling = jnp.where(drums.last, tension[:, -1:], tension[:, :1])
             torque = (pulling * self.paid_out).reshape(-1)
             joint = spread(drums.v.reshape(-1), at.tree.n_v, torque)
         return Effort(joint, wrenches)
 
     def strains(self, at: Instant):
-        """Strain, its rate [1/s], the rate of stretch [m/s] and E A [N], shape (n,) each."""
+        """Strain, strain rate [1/s], stretch rate [m/s] and E A [N] of the cables, shape (n,)
+        each."""
         free_of_it = "none, as a programme takes one tension for a cable"
         require(not self.slides, f"{self.name}: friction", "capstan friction", free_of_it)
         cable = self.state(at)
@@ -319,9 +329,12 @@ class CableSet(Element):
         return dict(zip(self.output_names, values, strict=True))
 
     def contacts(self, at: Instant, tension):
-        """Lengths (n,) [m], wrap angles (n, w) [rad], points (n, w, 2, 3) [m] where the cables meet
-        and leave the w surfaces on their way, and the forces (n, w, 3) [N] that they exert on
-        them in the world, at tensions (n, k) [N] of the segments."""
+        """Lengths and contacts of the cables with the w surfaces on their paths, at tensions
+        (n, k) [N] of the segments.
+
+        Returns the lengths (n,) [m], the wrap angles (n, w) [rad], the points (n, w, 2, 3) [m]
+        where the cables meet and leave the surfaces, and the forces (n, w, 3) [N] on the surfaces
+        in world axes."""
         bodies, where = self.carriers(at.tree), np.array(self.routes.surfaces)
         R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
 
@@ -338,8 +351,8 @@ class CableSet(Element):
 
 
 def stacked_routes(ways: Sequence[Sequence[Guide]]) -> tuple[Route, tuple[tuple[str, ...], ...]]:
-    """Stack the paths of cables over guides of the same kinds into one `Route`, and return it with
-    the bodies of the guides."""
+    """Stack the paths of cables over guides of the same kinds into one `Route`; return it with the
+    names of the bodies that carry the guides."""
     listed = lambda x: isinstance(x, (tuple, list))
     ok = listed(ways) and all(listed(w) and all(isinstance(g, Guide) for g in w) for w in ways)
     require(ok, "ways", ways, "for each cable a list of guides, such as Eyelet")
@@ -357,15 +370,15 @@ def carriers(tree: Tree, bodies: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def route_lengths(routes: Route, bodies: np.ndarray, at: Instant) -> Float[Array, " n"]:
-    """Lengths [m] of stacked `routes` with guides on `bodies` (n, g)."""
+    """Lengths [m] of stacked `routes` whose guides are on `bodies` (n, g)."""
     R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
     whole = lambda route, R, p: jnp.sum(route.at(R, p).parts)
     return jax.vmap(whole)(routes, take(R, bodies), take(p, bodies))
 
 
 def pulled(routes: Route, bodies: np.ndarray, at: Instant, tension) -> Float[Array, "N 6"]:
-    """Wrenches on the bodies of a mechanism by stacked `routes` whose segments have a `tension`
-    (n, k) [N]: each segment pulls along itself on both of its ends."""
+    """Wrenches on the bodies of a mechanism from stacked `routes`, given the `tension` of each
+    segment, shape (n, k) [N]. Each segment pulls along its direction on both of its ends."""
     R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
     pull = -jax.vmap(lambda route, *at: by_twists(lambda R, p: route.at(R, p).parts, *at))(
         routes, take(R, bodies), take(p, bodies), tension
@@ -383,7 +396,7 @@ def _are_names(x) -> bool:
 
 
 def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
-    """Radii of the drums of n cables, from one number for all or one for each."""
+    """Radii of the drums of n cables, from one value for all cables or one for each."""
     if radius is None:
         require(drums == 0, "radius", None, "that of the drums that `windings` names")
         return jnp.zeros((n, drums))
@@ -394,7 +407,7 @@ def _radii(radius, n: int, drums: int) -> Float[Array, "n w"]:
 
 
 def wound_cables(loops: Sequence[Loop], elements: Sequence[Element]):
-    """Guides, windings and radii (w,) of each cable that is wound on a pulley."""
+    """Guides, windings and radii (w,) of each cable that winds on a pulley."""
     for loop in loops:
         if isinstance(loop, RigidCable) and loop.windings and any(drums.pulley_ends(loop.guides)):
             yield loop.guides, loop.windings, loop.radius
@@ -409,7 +422,7 @@ def wound_cables(loops: Sequence[Loop], elements: Sequence[Element]):
 
 def strain_terms(instant, sets: Sequence[CableSet], t, q, v, q_rate) -> CableTerms:
     """Strain terms of all cables of `sets`. `instant(t, q, v)` returns the `Instant` at which they
-    are evaluated, and `q_rate` is dq/dt."""
+    are evaluated; `q_rate` is dq/dt."""
 
     def measured(t, q, v):
         at = instant(t, q, v)

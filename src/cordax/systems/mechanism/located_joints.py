@@ -1,7 +1,7 @@
 """Joints with the coordinates of MuJoCo, whose axis or centre may lie anywhere in the body.
 
-`point` (3,) [m] is a point of the axis, or the centre of the ball, in body axes. Predecessor and
-successor coincide where the coordinate of a hinge or slider is `zero_position`."""
+`point` (3,) [m] is a point on the axis, or the centre of the ball joint, in body axes. Predecessor
+and successor frame coincide where the coordinate of a hinge or slider equals `zero_position`."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from .joints import (
 
 
 class Hinge(Joint):
-    """A hinge about `axis` ("x", "y", "z" or a vector (3,)) through a `point`; coordinate: the
+    """Hinge about `axis` ("x", "y", "z" or a vector (3,)) through a `point`. Its coordinate is the
     angle [rad]."""
 
     axis: Float[Array, " 3"] = eqx.field(converter=lambda a: as_axis(a), default="z")
@@ -50,7 +50,7 @@ class Hinge(Joint):
 
 
 class Slider(Joint):
-    """A slider along `axis`; coordinate: the position [m]."""
+    """Slider along `axis`. Its coordinate is the position [m]."""
 
     axis: Float[Array, " 3"] = eqx.field(converter=lambda a: as_axis(a), default="z")
     zero_position: Float[Array, ""] = float_field(default=0.0)
@@ -71,8 +71,10 @@ class Slider(Joint):
 
 
 class Ball(Joint):
-    """A ball joint about a `point`; coordinates: a unit quaternion (w, x, y, z), successor to
-    predecessor; velocity: omega in body axes [rad/s]."""
+    """Ball joint about a `point`.
+
+    Its coordinates are a unit quaternion (w, x, y, z) that rotates from successor to predecessor
+    axes. Its velocity is the angular velocity omega in body axes [rad/s]."""
 
     point: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
     coordinates = ("qw", "qx", "qy", "qz")
@@ -101,9 +103,12 @@ class Ball(Joint):
 
 
 class FreeJoint(Joint):
-    """A free body; coordinates: position [m] in the predecessor, then a unit quaternion
-    (w, x, y, z); velocities: that of the body's origin in predecessor axes [m/s], then omega in
-    body axes [rad/s]. `Floating` has both velocities in body axes."""
+    """Joint of a free body.
+
+    Its coordinates are the position [m] in the predecessor frame, then a unit quaternion
+    (w, x, y, z). Its velocities are the velocity of the body's origin in predecessor axes [m/s],
+    then the angular velocity omega in body axes [rad/s]. In contrast, `Floating` has both
+    velocities in body axes."""
 
     coordinates = ("x", "y", "z", "qw", "qx", "qy", "qz")
     velocities = ("vx", "vy", "vz", "wx", "wy", "wz")

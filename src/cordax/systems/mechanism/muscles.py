@@ -1,8 +1,8 @@
 """Muscles as in MuJoCo: force-length-velocity curves and activation dynamics.
 
-Lengths are scaled by the operating range: `range` of the normalised length corresponds to the
-`length_range` of the tendon. Forces are generalised forces along the length: a muscle pulls, so
-they are negative."""
+Lengths are normalised by the operating range: `range` of the normalised length corresponds to
+`length_range` of the tendon. Forces are generalised forces along the length. A muscle pulls, so its
+force is negative."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,13 +14,14 @@ _TINY = 1e-15
 
 
 class Muscles(eqx.Module):
-    """Curves of m muscles, each field (m,) but the ranges (m, 2).
+    """Force-length-velocity curves of m muscles. Each field has shape (m,), the ranges (m, 2).
 
-    `range`: normalised lengths (in optimal lengths) at the ends of `length_range` [m]; `force` [N]:
-    peak active force at rest; `shortest`, `longest`: normalised lengths between which there is
-    active force; `speed`: shortening velocity without force [optimal lengths per second];
-    `passive_force`: passive force at the longest length, `lengthening_force`: active force at
-    saturating lengthening velocity, both relative to `force`."""
+    - `range`: normalised lengths (in optimal lengths) at the ends of `length_range` [m];
+    - `force` [N]: peak active force at rest;
+    - `shortest`, `longest`: normalised lengths between which the muscle has active force;
+    - `speed`: shortening velocity at which the force is zero [optimal lengths per second];
+    - `passive_force`: passive force at the longest length, relative to `force`;
+    - `lengthening_force`: active force at saturating lengthening velocity, relative to `force`."""
 
     range: Float[Array, "m 2"] = float_field()
     length_range: Float[Array, "m 2"] = float_field(unit="m")
@@ -43,7 +44,10 @@ class Muscles(eqx.Module):
         return -self.force * self._by_length(L) * self._by_velocity(V)
 
     def _by_length(self, L):
-        """Four parabolas: 0 at the shortest and longest length, 1 at the optimal length."""
+        """Active force relative to `force` as a function of the normalised length `L`.
+
+        The curve consists of four parabolas. It is 0 at the shortest and longest length and 1 at
+        the optimal length."""
         low, high = 0.5 * (self.shortest + 1.0), 0.5 * (1.0 + self.longest)
         square = lambda gap, span: 0.5 * (gap / _at_least(span)) ** 2
         curve = jnp.where(
@@ -62,7 +66,8 @@ class Muscles(eqx.Module):
         return jnp.where((L >= self.shortest) & (L <= self.longest), curve, 0.0)
 
     def _by_velocity(self, V):
-        """0 at the largest shortening velocity, 1 at rest, saturated in lengthening."""
+        """Force factor as a function of the normalised velocity `V`: 0 at the largest shortening
+        velocity, 1 at rest, and constant (saturated) at large lengthening velocities."""
         most = self.lengthening_force
         y = most - 1.0
         lengthening = jnp.where(V <= y, most - (y - V) ** 2 / _at_least(y), most)
@@ -70,7 +75,10 @@ class Muscles(eqx.Module):
         return jnp.where(V <= 0.0, shortening, lengthening)
 
     def passive(self, length):
-        """Passive force (m,) [N]: parabola up to half of the longest length, then a line."""
+        """Passive force (m,) [N] at lengths (m,) [m].
+
+        It is zero up to the optimal length, a parabola up to the middle between optimal and longest
+        length, and linear beyond."""
         L, _ = self._normalised(length)
         half = 0.5 * (1.0 + self.longest)
         x = (L - 1.0) / _at_least(half - 1.0)
@@ -79,9 +87,12 @@ class Muscles(eqx.Module):
 
 
 def activation_rate(excitation, activation, rising, falling, width):
-    """Rate [1/s] of activations (m,) under excitations (m,) in [0, 1], with time constants [s] for
-    `rising` and `falling` (Millard et al. 2013); between the two the time constant changes over a
-    `width` of the difference, at once where that is 0."""
+    """Rate of change [1/s] of activations (m,) for excitations (m,) in [0, 1] (Millard et al.
+    2013).
+
+    `rising` and `falling` are the time constants [s] of activation and deactivation. The time
+    constant changes smoothly from one to the other over a `width` of the difference between
+    excitation and activation; with a width of 0 it switches."""
     excitation = jnp.clip(excitation, 0.0, 1.0)
     level = 0.5 + 1.5 * jnp.clip(activation, 0.0, 1.0)
     excess = excitation - activation

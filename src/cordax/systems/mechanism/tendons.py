@@ -1,4 +1,4 @@
-"""Tendons: lines through sites and round surfaces, or combinations of joint coordinates.
+"""Tendons: lines through sites and round surfaces, or linear combinations of joint coordinates.
 
 All tendons are evaluated together, so that the compiled program does not grow with their number."""
 
@@ -23,7 +23,8 @@ from .points import Ground, Sites, acceleration, place, velocity, with_ground
 
 
 class Straight(NamedTuple):
-    """Straight segments, static: `tendon`, first and second site, each a tuple of k indices."""
+    """Straight segments (static): index of the `tendon`, of the first and of the second site, each
+    a tuple of k indices."""
 
     tendon: tuple[int, ...] = ()
     first: tuple[int, ...] = ()
@@ -31,9 +32,10 @@ class Straight(NamedTuple):
 
 
 class Wrapped(NamedTuple):
-    """Segments past surfaces, static: as `Straight`, with indices of the `surface` and of the
-    `side` site (-1 for none), whether the surface is a `cylinder` or a sphere, and whether all of
-    these tendons pass through their surface."""
+    """Segments past surfaces (static). The fields are those of `Straight` and in addition the
+    indices of the `surface` and of the `side` site (-1 for none), whether the surface is a
+    `cylinder` or a sphere, and whether all of these tendons pass through the inside of their
+    surface."""
 
     tendon: tuple[int, ...]
     first: tuple[int, ...]
@@ -45,8 +47,8 @@ class Wrapped(NamedTuple):
 
 
 class Coupling(NamedTuple):
-    """Tendons of joint coordinates, static: indices of the tendon, coordinate and velocity of each
-    term."""
+    """Tendons that are linear combinations of joint coordinates (static): indices of tendon,
+    coordinate and velocity of each term."""
 
     tendon: tuple[int, ...] = ()
     coordinate: tuple[int, ...] = ()
@@ -58,8 +60,10 @@ def _arrays(parts) -> Any:
 
 
 class TendonState(NamedTuple):
-    """`length` (n,) [m], `rate` (n,) [m/s], and for wrenches: the ends of all segments in the world
-    (k, 3) [m] and the derivatives (k, 3) of the tendon's length by them."""
+    """Lengths and rates of the tendons, and the data from which wrenches are computed.
+
+    `length` (n,) [m], `rate` (n,) [m/s], the ends of all segments in the world (k, 3) [m] and the
+    derivatives (k, 3) of the tendon length with respect to these ends."""
 
     length: Float[Array, " n"]
     rate: Float[Array, " n"]
@@ -70,11 +74,11 @@ class TendonState(NamedTuple):
 class Tendons(eqx.Module):
     """Paths of n tendons.
 
-    - `sites`: the points they pass; `radius` (g,) [m] of the surfaces, carried by `surfaces`
-      (spheres about their origin, cylinders about their z axis);
+    - `sites`: points through which the tendons pass; `radius` (g,) [m] of the surfaces, whose
+      frames are `surfaces` (spheres are centred at the origin, cylinders on the z axis);
     - `straight`, `wrapped`, `coupling`: the segments;
-    - `straight_share`, `wrapped_share`: factor of the length of each segment, one over the divisor
-      of a pulley branch; `coefficient`: of each joint term [m/rad];
+    - `straight_share`, `wrapped_share`: factor on the length of each segment, the reciprocal of the
+      divisor of a pulley branch; `coefficient`: factor of each joint term [m/rad];
     - `side_rule`: "4.0" or "3", see `mechanics.parts.wrapping.wrap`."""
 
     names: tuple[str, ...] = names_field()
@@ -101,7 +105,8 @@ class Tendons(eqx.Module):
         return len(self.names)
 
     def at(self, at: Instant) -> TendonState:
-        """Lengths, their rates, and the segment ends and derivatives that are used for forces."""
+        """Lengths and rates of the tendons, with the segment ends and derivatives from which forces
+        are computed."""
         bodies, points = with_ground(at.motions), self._moving_points(at)
         lengths, rates, ends, slopes = [], [], [], []
         a, b, share = self._straight(at.tree, moving=True)
@@ -134,8 +139,8 @@ class Tendons(eqx.Module):
         return materialise(TendonState(length, total[:, 1], rows(ends), rows(slopes)))
 
     def _moving_points(self, at: Instant):
-        """Function from indices of sites at ends of segments that change their length to their
-        world positions and velocities (k, 3)."""
+        """Return a function from site indices to world positions and velocities (k, 3). It covers
+        the ends of all segments whose length changes."""
         a, b, _ = self._straight(at.tree, moving=True)
         ends = [np.array(x, int) for g in self.wrapped for x in (g.first, g.second, g.side)]
         used = np.unique(np.concatenate([a, b, *ends]))
@@ -149,14 +154,15 @@ class Tendons(eqx.Module):
         return lambda index: (take(x, rows(index)), take(x_rate, rows(index)))
 
     def _rigid(self, tree) -> np.ndarray:
-        """Which straight segments join two sites of one body, so that their length is constant and
+        """Mask of the straight segments between two sites of one body: their length is constant and
         their forces cancel."""
         carriers = self.sites.carriers(tree)
         first, second = np.array(self.straight.first, int), np.array(self.straight.second, int)
         return carriers[first] == carriers[second]
 
     def _straight(self, tree, *, moving: bool):
-        """First and second sites and shares of the straight segments that move or are rigid."""
+        """First sites, second sites and shares of the straight segments: of those that change their
+        length if `moving`, else of the rigid ones."""
         which = np.flatnonzero(self._rigid(tree) != moving)
         pick = lambda index: np.array(index, int)[which]
         return (
@@ -166,14 +172,15 @@ class Tendons(eqx.Module):
         )
 
     def _rigid_length(self, tree) -> Float[Array, " n"]:
-        """Constant part [m] of the lengths."""
+        """Constant part [m] of the lengths, from the rigid segments."""
         a, b, share = self._straight(tree, moving=False)
         gap = take(self.sites.position, b) - take(self.sites.position, a)
         tendon = np.array(self.straight.tendon, int)[self._rigid(tree)]
         return add_at(share * safe_norm(gap), tendon, self.n)
 
     def _wrapped(self, group: Wrapped, at: Instant, bodies: Ground, points):
-        """Lengths, rates, both end points and derivatives of the lengths by them."""
+        """Lengths and rates of segments past surfaces, both end points, and the derivatives of the
+        lengths with respect to them."""
         surface = np.array(group.surface)
         carriers = self.surfaces.carriers(at.tree)[surface]
         turned = take(self.surfaces.rotation, surface)
@@ -196,13 +203,14 @@ class Tendons(eqx.Module):
         return value, jnp.sum(towards, axis=1), [first, second], slopes
 
     def _side_moves(self, group: Wrapped, tree) -> bool:
-        """Whether a side site is on another body than its surface."""
+        """Whether any side site is on a different body than its surface."""
         sided = np.array(group.side) >= 0
         sites = self.sites.carriers(tree)[np.array(group.side, int)[sided]]
         return bool(np.any(sites != self.surfaces.carriers(tree)[np.array(group.surface)[sided]]))
 
     def _side(self, group: Wrapped, at: Instant, points, carriers, centre, turned):
-        """Side sites (k, 3): in the world where one of them moves, else in surface axes."""
+        """Side sites (k, 3): in world axes if any of them moves relative to its surface, else in
+        surface axes."""
         side = np.array(group.side)
         if self._side_moves(group, at.tree):
             return points(side)[0]
@@ -219,8 +227,8 @@ class Tendons(eqx.Module):
         return wrap_segments.by_half_planes(x0, x1, radius, side, cylinder, sided)
 
     def effort(self, at: Instant, state: TendonState, force):
-        """Joint forces (n_v,) or None, and wrenches (N, 6) or None, of generalised `force` (n,) [N]
-        along the lengths: a force < 0 pulls."""
+        """Joint forces (n_v,) or None, and wrenches (N, 6) or None, from generalised forces
+        `force` (n,) [N] along the tendon lengths. A negative force pulls."""
         joint = wrenches = None
         if self.coupling.tendon:
             along = self.coefficient * take(force, np.array(self.coupling.tendon))
@@ -236,8 +244,8 @@ class Tendons(eqx.Module):
         return joint, wrenches
 
     def _segment_ends(self, tree) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of each segment end (k,): tendon, body of the site, on which its force acts, and body of
-        the surface, on which the opposite force acts, -1 without a surface."""
+        """For each segment end (k,): the tendon, the body of the site, on which its force acts, and
+        the body of the surface, on which the opposite force acts (-1 without a surface)."""
         sites, surfaces = self.sites.carriers(tree), self.surfaces.carriers(tree)
         moving = ~self._rigid(tree)
         straight = np.array(self.straight.tendon, int)[moving]
@@ -249,7 +257,7 @@ class Tendons(eqx.Module):
             here = surfaces[np.array(g.surface)]
             for x in (g.first, g.second):
                 body = sites[np.array(x)]
-                # forces on one body cancel
+                # opposite forces on the same body cancel
                 same = body == here
                 off = np.where(same, tree.n_bodies, body), np.where(same, tree.n_bodies, here)
                 ends.append((np.array(g.tendon), *off))
@@ -257,7 +265,8 @@ class Tendons(eqx.Module):
         return tendon, body, surface
 
     def jacobian(self, at: Instant, state: TendonState, which=None) -> Float[Array, "n n_v"]:
-        """Derivatives of the lengths by the joint coordinates [m, m/rad], or of some of them."""
+        """Derivatives of the tendon lengths with respect to the joint coordinates [m, m/rad], for
+        all tendons or those in `which`."""
         which = np.arange(self.n) if which is None else np.asarray(which, int)
 
         def row(force):
@@ -270,8 +279,8 @@ class Tendons(eqx.Module):
         return jax.vmap(row)(jnp.asarray(np.eye(self.n)[which], at.q.dtype))
 
     def acceleration(self, at: Instant) -> Float[Array, " n"]:
-        """Second rates of the lengths [m/s^2] at zero joint accelerations; of straight segments
-        alone."""
+        """Second time derivatives of the lengths [m/s^2] at zero joint accelerations, for straight
+        segments only."""
         bodies, carriers = with_ground(at.motions), self.sites.carriers(at.tree)
         x = place(bodies, carriers, self.sites.position)
         x_rate = velocity(take(bodies.V, carriers), x)

@@ -1,8 +1,8 @@
-"""Wrapping surfaces: a cable lies on such a surface only where it bends round it.
+"""Wrapping surfaces: surfaces that a cable touches only where it bends round them.
 
-The length of a path past a surface depends on its end points in the axes of the surface alone.
-Forces follow from virtual work: the gradients of the length by both end points are the directions
-of the cable there."""
+The length of a path past a surface depends only on its end points in the axes of the surface.
+Forces follow from virtual work: the gradients of the length with respect to both end points are the
+directions of the cable there."""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,16 +24,17 @@ from .kinematics import cross
 
 
 class Wrap(Guide):
-    """A surface that a cable lies on where it bends round it, and leaves where it does not.
+    """Surface that a cable touches where it bends round it, and leaves where it does not.
 
-    - `wrap`: its shape, such as `CylinderSurface(radius)`;
-    - `body` that carries it, with its centre `at` (3,) [m] and its z axis along `axis` (3,); of
-      surfaces that are not round, the x axis lies in the plane of `axis` and `across` (3,);
+    - `wrap`: shape of the surface, such as `CylinderSurface(radius)`;
+    - `body`: body that carries the surface, with the centre `at` (3,) [m] and the z axis along
+      `axis` (3,); for surfaces that are not round, the x axis lies in the plane of `axis` and
+      `across` (3,);
     - `side` (3,) [m]: a point of the body outside of the surface. The cable goes round the surface
       on the side of that point; without it, round the nearer side;
     - `inside`: the cable passes through the surface as through a ring (sphere and cylinder);
-    - `width` [rad]: the wrap angle over which the second derivative of the length, which jumps
-      where the cable begins to touch, changes smoothly; zero for the exact length.
+    - `width` [rad]: range of wrap angles over which the second derivative of the length is
+      smoothed. It jumps where the cable begins to touch the surface. Zero gives the exact length.
 
     Friction acts over the whole angle by which the cable turns on the surface."""
 
@@ -60,7 +61,7 @@ class Wrap(Guide):
 
     @property
     def axes(self) -> Float[Array, "3 3"]:
-        """Axes of the surface, as columns, in body axes."""
+        """Axes of the surface as columns, in body axes."""
         if self.across is None:
             return exit_frames(self.axis, 1)[:, 0].T
         z = safe_unit(self.axis)
@@ -68,11 +69,11 @@ class Wrap(Guide):
         return jnp.stack([x, cross(z, x), z], axis=1)
 
     def local(self, x) -> Float[Array, " 3"]:
-        """A point (3,) [m] of the body in the axes of the surface."""
+        """Convert a point (3,) [m] from body axes to the axes of the surface."""
         return jnp.sum(self.axes * (x - self.at)[:, None], axis=0)
 
     def encloses(self, x) -> bool:
-        """Whether a point (3,) [m] of the body is known to be inside of the surface."""
+        """Whether a point (3,) [m] of the body is known to lie inside the surface."""
         known = [known_values(leaf) for leaf in jax.tree.leaves((self, x))]
         if self.inside or any(k is None for k in known) or jnp.shape(self.at) != (3,):
             return False
@@ -85,12 +86,18 @@ def _encloses(guide: Wrap, x):
 
 
 class Passage(NamedTuple):
-    """Of a cable past one surface, before (0) and after (1) it: `parts` (2,) [m], whose gradients
-    are the directions of the cable and whose sum is its length; `straight` lengths (2,) [m];
-    `points` (2, 3) [m] where it meets and leaves the surface, in the world; `turn` [rad], the angle
-    by which it turns; whether it `touches`; `clearance` (2,) [m^2], positive where its neighbours
-    are outside of the surface; and as functions the directions of travel `along` (2, 3) in the
-    world, and the points (k, 3) [m] at shares (k,) of its arc, `curve`."""
+    """Passage of a cable past one surface. Pairs of values are for the cable before (0) and after
+    (1) the surface.
+
+    - `parts` (2,) [m]: lengths whose gradients are the directions of the cable and whose sum is the
+      length of the path;
+    - `straight` lengths (2,) [m];
+    - `points` (2, 3) [m]: where the cable meets and leaves the surface, in the world;
+    - `turn` [rad]: angle by which the cable turns;
+    - `touches`: whether the cable touches the surface;
+    - `clearance` (2,) [m^2]: positive where the neighbouring guides are outside of the surface;
+    - `along`: function that returns the directions of travel (2, 3) in the world;
+    - `curve`: function that returns the points (k, 3) [m] at fractions (k,) of the arc."""
 
     parts: Float[Array, " 2"]
     straight: Float[Array, " 2"]
@@ -103,8 +110,8 @@ class Passage(NamedTuple):
 
 
 def passages(guides: tuple[Guide, ...], R, p, x) -> dict[int, Passage]:
-    """Past each surface of a cable, by guide, with the carriers of guides at poses (g, 3, 3), (g,
-    3) and the guides at world points `x` (g, 3)."""
+    """Passage of a cable past each wrapping surface, by index of the guide. The bodies that carry
+    the guides have poses (g, 3, 3), (g, 3), and the guides are at world points `x` (g, 3)."""
     return {
         i: _passage(guide, R[i], p[i], x[i - 1], x[i + 1])
         for i, guide in enumerate(guides)
@@ -143,7 +150,7 @@ def _passage(guide: Wrap, R, p, x0, x1) -> Passage:
 
 
 def _curve(surface: Surface, path, along, shares):
-    """Points of the arc in the axes of the surface; a single point if the cable bends at one point
+    """Points of the arc in the axes of the surface; all equal if the cable bends at a single point
     or does not touch."""
     arc = surface.curve(path, along, shares)
     bent = path.touches & (jnp.sum((path.second - path.first) ** 2) > 0)
@@ -152,7 +159,7 @@ def _curve(surface: Surface, path, along, shares):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _parts(inside: bool, surface: Surface, side, width, y0, y1) -> Float[Array, " 2"]:
-    """Lengths [m] before and after the middle of the arc."""
+    """Lengths [m] of the path before and after the middle of the arc."""
     path = surface.path(y0, y1, side, inside, width)
     straight = jnp.stack([safe_norm(path.first - y0), safe_norm(y1 - path.second)])
     return straight + 0.5 * (path.length - jnp.sum(straight))
@@ -160,8 +167,9 @@ def _parts(inside: bool, surface: Surface, side, width, y0, y1) -> Float[Array, 
 
 @_parts.defjvp
 def _parts_jvp(inside, values, rates):
-    """Each part changes by the motion of its own end against the surface, as if the cable were
-    fixed in the middle of its arc: the work of tensions that friction makes differ."""
+    """Derivative of both lengths: each changes with the motion of its own end relative to the
+    surface, as if the cable were fixed in the middle of its arc. This gives the correct work when
+    friction makes the two tensions differ."""
     length = lambda surface, side, width, y0, y1: surface.path(y0, y1, side, inside, width).length
     slopes = jax.grad(length, (0, 1, 2, 3, 4))(*values)
     shares = [
@@ -173,7 +181,7 @@ def _parts_jvp(inside, values, rates):
 
 
 def check_neighbours(guides: tuple[Guide, ...]) -> None:
-    """Raise if a surface has an invalid position in the path of a cable."""
+    """Raise if a wrapping surface has an invalid place in the path of a cable."""
     for i, guide in enumerate(guides):
         if not isinstance(guide, Wrap):
             continue
