@@ -1,8 +1,8 @@
-"""`everywhere`: whether a condition holds in all members of a batch.
+"""`everywhere`: test whether a condition holds in all members of a batch.
 
-Under `vmap` a condition that differs between members turns `lax.cond` into a selection: both
-branches are computed for all. Where either branch would do, one decision for the whole batch keeps
-the costly one from being computed at all."""
+Under `vmap`, a condition that differs between members turns `lax.cond` into a selection: both
+branches are computed for all members. Where both branches give a valid result, a single decision
+for the whole batch avoids computing the expensive branch."""
 
 import jax.numpy as jnp
 from jax import lax

@@ -1,11 +1,12 @@
-"""`in_lanes`: a batch of steps as one loop over the batch.
+"""`in_lanes`: compile a batch of steps into one loop over the batch.
 
-`vmap` gives every operation of a step an axis more, and XLA's CPU backend makes some hundred loops
-of them. Taken apart into `numbers` the step is one expression of many results, which is compiled
-into a single loop over the batch: numbers stay in registers, members in the lanes of vector units.
-XLA would not find that by itself: it repeats what several results share in each of them; so the
-expression is handed over as the fusion that it shall be. Three-joint neck, linearly implicit step,
-4096 members: 18.7 million steps per second on two cores instead of 3.7 (benchmarks/batch.py)."""
+`vmap` adds a batch axis to every operation of a step, and XLA's CPU backend compiles the result
+into some hundred loops. Here `scalarise` first splits the step into scalars. The step is then one
+expression with many results, which is compiled into a single loop over the batch: scalars stay in
+registers, batch members in the lanes of vector units. XLA does not find this fusion by itself,
+because it repeats terms that several results share in each of them. So the expression is passed to
+XLA as a finished fusion. Three-joint neck, linearly implicit step, 4096 members: 18.7 million steps
+per second on two cores instead of 3.7 (benchmarks/batch.py)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ from . import features
 from .materialise import materialise
 from .scalarise import Unknown, apart, count, evaluate
 
-#: numbers of a function up to which it is taken apart: compilation takes longer than it saves later
+#: largest number of scalars of a step; above, compilation costs more time than the loop saves
 MOST = 20_000
 
 _lanes_p = Primitive("lanes")
@@ -29,9 +30,13 @@ _lanes_p.multiple_results = True
 
 
 def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Callable] | None:
-    """A step `(carry, index) -> carry` for loops under `jax.vmap` that begin with these two and
-    increase the index by one, without derivatives. Returns the step from and to numbers, with which
-    numbers it begins, and what makes a carry of them; None where the step iterates or is too large.
+    """Convert a step `(carry, index) -> carry` to scalars, for loops under `jax.vmap`.
+
+    The loop begins with `carry` and `index`, increases the index by one per step, and has no
+    derivatives.
+
+    Returns the step as a function from scalars to scalars, the initial scalars, and a function that
+    assembles the carry from scalars. None if the step contains an iteration or is too large.
     """
     counting = lambda carry, i: (function(carry, i), i + 1)
     carry = carry, jnp.asarray(index)
@@ -56,15 +61,16 @@ def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Call
     except Unknown:  # indices that depend on data
         return None
     except (AttributeError, KeyError, NotImplementedError, TypeError) as error:
-        # a primitive of JAX has other parameters than those tried; arrays always work
+        # a JAX primitive has parameters that were not tested; the step on arrays always works
         features.warn("batch kernel", f"{type(error).__name__}: {error}")
         return None
-    # numbers that all members share are given to each, before the loop: XLA's loops need one shape
+    # scalars that all members share are copied to each member before the loop, because all
+    # operands of the fused loop must have the same shape
     held = [jnp.where(begin[0] != begin[0], x, x) for x in _singles(given)]
 
     def step(numbers, index):
-        # stored, so that LLVM does not make one loop of those over steps and members, which it
-        # then could not vectorise
+        # stored, so that LLVM does not merge the loops over steps and members into one loop that
+        # it cannot vectorise
         one = materialise(jnp.where(index < 0, 2.0, 1.0).astype(jnp.float64))
         return tuple(_lanes_p.bind(one, *held, *numbers, body=body))
 
@@ -79,7 +85,7 @@ def in_lanes(function: Callable, carry: Any, index) -> tuple[Callable, Any, Call
 
 
 def _fits(x) -> bool:
-    """Whether a double holds all its numbers; the loop carries nothing else."""
+    """Return whether a double represents all values of its dtype; loops carry only doubles."""
     small = jnp.issubdtype(x.dtype, jnp.integer) and x.dtype.itemsize <= 4
     return small or x.dtype in (jnp.float64, jnp.bool_)
 
@@ -89,18 +95,20 @@ def _singles(arrays) -> list:
 
 
 class _Body:
-    """From numbers to numbers: one, those of what was not `known`, and those of the arguments.
+    """A step as a function of scalars: the number 1, traced constants, and arguments.
 
-    Results are multiplied by a one that the compiler does not know: XLA stops the program where one
-    of several results is an argument as it came. Nor does it take arguments that nothing is done
-    with: the first result would be one of them if one were negative."""
+    `known` holds the values of concrete constants, and None for each traced one.
+
+    Results are multiplied by a 1 whose value the compiler does not know, because XLA aborts if one
+    of several results is an unchanged argument. XLA also rejects unused arguments: the first result
+    therefore depends on them formally, in the case that the 1 is negative."""
 
     def __init__(self, jaxpr, known):
         self.jaxpr, self.known = jaxpr, known
         self.idle: list[int] = []
 
     def look(self, one, *numbers) -> None:
-        """Find arguments that nothing is done with; raises where something is not known."""
+        """Find the unused arguments. Raises `Unknown` if an index depends on data."""
         found = jax.make_jaxpr(self)(one, *numbers).jaxpr
         live = {id(v) for v in found.outvars}
         for e in reversed(found.eqns):
@@ -141,7 +149,7 @@ def _(*xs, body):
 
 def _batched(arguments, axes, *, body):
     if any(x.ndim > (a is not None) for x, a in zip(arguments, axes, strict=True)):
-        found = jax.vmap(body, axes)(*arguments)  # a batch of batches
+        found = jax.vmap(body, axes)(*arguments)  # nested batches
     else:
         size = next(len(x) for x, a in zip(arguments, axes, strict=True) if a is not None)
         found = _lanes_p.bind(*[jnp.broadcast_to(x, (size,)) for x in arguments], body=body)
@@ -149,7 +157,7 @@ def _batched(arguments, axes, *, body):
 
 
 def _fused(ctx, *arguments, body):
-    """One fusion, as XLA's compiler calls a loop that computes several results together."""
+    """Lower to one fusion: XLA's term for a loop that computes several results together."""
     from jaxlib.mlir import ir
 
     kinds = [(a.shape, mlir.dtype_to_ir_type(a.dtype)) for a in ctx.avals_out]
@@ -168,7 +176,8 @@ def _fused(ctx, *arguments, body):
 
 
 def _pushed(numbers, slopes, *, body):
-    """Derivatives, where some transformation hides what the loop refers to: of arrays."""
+    """Forward-mode derivative, needed where a transformation traces arrays that the loop uses; it
+    is computed from the step without fusion."""
     plain = lambda *xs: tuple(body(*xs))
     slopes = [ad.instantiate_zeros(x) for x in slopes]
     found, moved = jax.jvp(plain, tuple(numbers), tuple(slopes))

@@ -1,9 +1,9 @@
-"""`take` and `add_at`: entries of an array at constant indices, and sums over them.
+"""`take` and `add_at`: gather entries of an array at constant indices, and sum rows by index.
 
 `x[index]` with a NumPy array compares, adds and converts indices in the program. XLA moves these
 operations out of the time loop before it recognises them as constants. Expressions that depend on
 them are then compiled and computed once per use, for example in a machine and in the controller
-that holds it. The reverse-mode derivative of `x[index]` is a scatter operation, which XLA's CPU
+of this machine. The reverse-mode derivative of `x[index]` is a scatter operation, which XLA's CPU
 backend compiles slowly and never into one function with the loop around it. Here the two functions
 are transposes of each other, and both are gather operations."""
 
@@ -20,7 +20,7 @@ from . import features
 _IN_BOUNDS = lax.GatherScatterMode.PROMISE_IN_BOUNDS
 #: numbers of rows that one operation of `add_at` may sum
 _WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-#: cost of one more operation of `add_at`, in rows
+#: cost of one additional operation of `add_at`, in rows
 _OPERATION = 12
 
 
@@ -70,7 +70,7 @@ def _sums(x, index, size: int, axis: int):
 
 
 def _listed(x, places: np.ndarray, axis: int):
-    """Rows at `places` (k,), zero where they are -1."""
+    """Gather the rows at `places` (k,); rows are zero where `places` is -1."""
     rows = _gather(x, np.maximum(places, 0), axis)
     if (places >= 0).all():
         return rows
@@ -80,8 +80,9 @@ def _listed(x, places: np.ndarray, axis: int):
 
 @functools.lru_cache(maxsize=1024)
 def _tables(index: tuple[int, ...], size: int) -> list[np.ndarray]:
-    """Rows (groups, width) that each operation sums, -1 for none; large groups are summed in
-    pieces, which the next operation sums."""
+    """Return, for each operation, indices (groups, width) of the rows that it sums; -1 for none.
+
+    Large groups are summed in several parts, and the next operation sums these parts."""
     members: list[list[int]] = [[] for _ in range(size)]
     for place, group in enumerate(index):
         if group < size:
@@ -101,7 +102,7 @@ def _tables(index: tuple[int, ...], size: int) -> list[np.ndarray]:
 
 @functools.lru_cache(maxsize=1024)
 def _widths(counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Widths of the operations with the least work, for groups of `counts` rows."""
+    """Return the widths of operations that minimise the work, for groups of `counts` rows."""
     sizes = np.maximum(np.array(counts), 1)
     most = int(sizes.max())
     cost = lambda widths: _work(sizes, widths)
@@ -127,7 +128,7 @@ def _batched(primitive):
 
 
 def _linear(primitive, transposed):
-    """Derivatives of a linear primitive of one operand."""
+    """Register the derivatives of a linear primitive with one operand."""
 
     def jvp(primals, tangents, **kwargs):
         return primitive.bind(*primals, **kwargs), primitive.bind(*tangents, **kwargs)

@@ -1,8 +1,9 @@
 """Registry of the features that make cordax fast and depend on internals of JAX or XLA.
 
-Each has a plain fallback and a switch in the environment. `CORDAX_FAST=0` turns all of them off,
-`cordax doctor` lists them. Results are the same without them, except that reverse-mode gradients
-of failed runs are NaN without the gradient guard. Switches are read while a function is traced."""
+Each feature has a plain fallback and an environment variable as its switch. `CORDAX_FAST=0` turns
+all features off; `cordax doctor` lists them. Results are the same without them, except that
+reverse-mode gradients of failed runs are NaN without the gradient guard. Switches are read while a
+function is traced."""
 
 import os
 import warnings
@@ -10,7 +11,8 @@ from typing import NamedTuple
 
 
 class Feature(NamedTuple):
-    """A feature: its switch, an environment variable, and its effect while it is on."""
+    """A feature: its switch (an environment variable), its effect, and the consequence of turning
+    it off."""
 
     switch: str
     effect: str
@@ -57,7 +59,7 @@ _warned: set[str] = set()
 
 
 def reason_off(name: str) -> str | None:
-    """Why the feature is off, such as `CORDAX_FAST=0`; None while its switches allow it."""
+    """Return the reason why a feature is off, such as `CORDAX_FAST=0`; None if it is on."""
     for switch in ("CORDAX_FAST", FEATURES[name].switch):
         if os.environ.get(switch, "1") == "0":
             return f"{switch}=0"
@@ -74,19 +76,19 @@ def reason_off(name: str) -> str | None:
 
 
 def is_on(name: str) -> bool:
-    """Whether the feature is on."""
+    """Return whether the feature is on."""
     return reason_off(name) is None
 
 
 def warn_if_off(name: str) -> None:
-    """Warn that a feature is off which would speed up this call. A switch silences the warning."""
+    """Warn if a feature that would speed up this call is off, unless a switch turned it off."""
     reason = reason_off(name)
     if reason is not None and not reason.endswith("=0"):
         warn(name, reason)
 
 
 def warn(name: str, reason: str) -> None:
-    """Warn, once per process, that the fallback of a feature is used."""
+    """Warn that the fallback of a feature is used, once per process and feature."""
     if name in _warned:
         return
     _warned.add(name)
@@ -98,7 +100,7 @@ def warn(name: str, reason: str) -> None:
 
 
 def status() -> dict[str, str]:
-    """One line per feature: on with its effect, or off with the reason."""
+    """Return one line per feature: on with its effect, or off with the reason."""
     lines = {}
     for name, feature in FEATURES.items():
         reason = reason_off(name)

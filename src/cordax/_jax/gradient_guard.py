@@ -1,12 +1,12 @@
 """`shield`: keep NaNs of failed steps out of reverse-mode gradients.
 
 `jnp.where(ok, new, old)` selects values and tangents, but reverse mode still goes through the
-branch that was not selected, and there `0 * inf` is NaN. The usual cure, to replace the inputs of
-the failing computation by harmless ones, needs to know beforehand that it will fail. Here
-`opened, token = shield(inputs)` and `close(outputs, token, ok)` bracket a computation: both are the
-identity, in forward mode too, and cost nothing. In reverse mode `close` sends back through the
-token that the computation has failed, and `shield` then drops everything that comes back to its
-inputs, per member of a batch (what members share is copied to each of them before)."""
+branch that was not selected, and there `0 * inf` is NaN. The usual remedy is to replace the inputs
+of the failing computation by harmless ones, but then the failure must be known beforehand. Here
+`opened, token = shield(inputs)` and `close(outputs, token, ok)` bracket a computation. Both are the
+identity, in forward mode too, and cost nothing. In reverse mode `close` reports a failure back
+through the token, and `shield` then sets the cotangents of its inputs to zero. This happens
+separately for each batch member; inputs that members share are copied to each member first."""
 
 import equinox as eqx
 import jax
@@ -31,7 +31,8 @@ def shield(tree):
 
 
 def close(tree, token, ok):
-    """Return `tree`. `ok`, bool: whether results computed since `shield` may carry derivatives."""
+    """Return `tree` unchanged. `ok` (bool): whether its results since `shield` are valid, so that
+    derivatives may pass through them."""
     if token is None:
         return tree
     leaves, treedef = jax.tree.flatten(tree)
@@ -43,14 +44,16 @@ def close(tree, token, ok):
 
 
 def frozen(tree):
-    """Return `tree` without derivatives."""
+    """Return `tree` with its derivatives set to zero."""
     is_array = lambda x: isinstance(x, jax.Array)
     return jax.tree.map(lambda x: jax.lax.stop_gradient(x) if is_array(x) else x, tree)
 
 
 def without_derivatives(function, *arguments):
-    """Return `function(*arguments)` without derivatives, also by arrays over which `function`
-    closes: a controller may be any Python function."""
+    """Return `function(*arguments)` with its derivatives set to zero.
+
+    This includes derivatives with respect to arrays over which `function` closes, because a
+    controller may be any Python function."""
     arguments = frozen(arguments)
     return frozen(frozen(eqx.filter_closure_convert(function, *arguments))(*arguments))
 
@@ -59,7 +62,7 @@ def _is_float(leaf) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
-# both are linear; `ndim`: leading axes of batches, which the token has too
+# both primitives are linear; `ndim`: number of leading batch axes, which the token has too
 _open_p, _close_p = Primitive("shield_open"), Primitive("shield_close")
 _open_p.multiple_results = _close_p.multiple_results = True
 
@@ -117,7 +120,8 @@ for _p, _rule, _transpose in (
     ad.primitive_transposes[_p] = _transpose
 
 
-# values pass by: what no step changes would otherwise be stored once per step for reverse mode
+# values bypass the primitives: otherwise reverse mode would store arrays that no step changes
+# once per step
 def _open_jvp(primals, tangents, *, ndim):
     out = _open_rule(*primals, ndim=ndim)
     known = [t for t in tangents if type(t) is not ad.Zero]

@@ -1,10 +1,10 @@
-"""When a traced or compiled program may be used again.
+"""Decide when a traced or compiled program may be reused.
 
-A program is used again only if everything that its functions and classes can reach is unchanged
-(`_jax/reachable.py`). `jax.jit` compares functions by identity and does not look that far. So every
-compiled function of cordax is called in a context that JAX makes part of the keys of its caches: a
-digest of everything the arguments of the call can reach, arrays excepted. Code of libraries does
-not change and needs no context."""
+A program is reused only if everything that its functions and classes can reach is unchanged
+(`_jax/reachable.py`). `jax.jit` compares functions only by identity. So every compiled function of
+cordax is called in a context that JAX makes part of the keys of its caches: a digest of everything
+that the arguments of the call can reach, except arrays. Library code does not change and needs no
+context."""
 
 import functools
 import threading
@@ -22,17 +22,19 @@ from .reachable import TRANSFORMED, Reachable, is_unchanged, structure_parts
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic)
 _PLAIN = (*_ARRAYS, int, float, str, type(None))
-#: part of the keys of all caches of JAX; None where only code of libraries is reached
+#: part of the keys of all caches of JAX; None if only library code is reached
 _context = jax.make_user_context(None)
 
 
 class _Unequal:
-    """A token that is equal to no other one."""
+    """A token that is not equal to any other token."""
 
 
 class _Parts(NamedTuple):
-    """What of a tree is no array: `objects` that the tree holds for ever, or None if its containers
-    may change; `classes` of cordax if nothing else is reached, otherwise None."""
+    """The parts of a tree that are not arrays.
+
+    - `objects`: these parts if they never change, None if containers of the tree may change.
+    - `classes`: the classes of cordax if the tree reaches only these, otherwise None."""
 
     objects: tuple | None
     classes: frozenset[type] | None
@@ -43,7 +45,7 @@ _known: dict[int, tuple[Any, _Parts]] = {}
 
 
 class _Call(threading.local):
-    """Tokens computed, and classes compared, during one call, in which no code changes."""
+    """Tokens computed and classes found unchanged during one call, in which no code changes."""
 
     tokens: dict[int, tuple[Any, Any]] | None = None
     unchanged: frozenset[type] = frozenset()
@@ -54,7 +56,7 @@ _call = _Call()
 
 @contextmanager
 def one_call() -> Iterator[None]:
-    """A context in which functions and classes do not change: tokens are computed once."""
+    """Context in which functions and classes do not change, so each token is computed once."""
     before = _call.tokens, _call.unchanged
     _call.tokens, _call.unchanged = {}, frozenset()
     try:
@@ -64,8 +66,10 @@ def one_call() -> Iterator[None]:
 
 
 def token_of(*things: Any) -> Any:
-    """A value that is equal for two calls only if all functions, classes and other objects in
-    `things` do the same, arrays excepted; None where they belong to libraries."""
+    """Return a token that identifies the behaviour of `things`.
+
+    Two tokens are equal only if all functions, classes and other objects in `things`, except
+    arrays, behave identically. None if all of them belong to libraries."""
     tokens = tuple(_token(x) for x in things if type(x) not in _IMMUTABLE)
     if all(x is None for x in tokens):
         return None
@@ -73,7 +77,7 @@ def token_of(*things: Any) -> Any:
 
 
 def is_known(token: Any) -> bool:
-    """Whether a later call can have an equal token."""
+    """Return whether a later call can have an equal token."""
     return not isinstance(token, _Unequal)
 
 
@@ -122,7 +126,7 @@ def _parts(x: Any) -> _Parts:
 
 
 def _split(x: Any) -> tuple[tuple, bool]:
-    """What of a tree is no array, and whether the tree cannot change."""
+    """Return the parts of a tree that are not arrays, and whether the tree is immutable."""
     leaves, structure = jax.tree.flatten(x)
     others = tuple(_DATA if isinstance(y, _ARRAYS) else y for y in leaves)
     parts = structure_parts(structure)
@@ -133,25 +137,28 @@ _DATA = "array"
 
 
 def _may_change(part: Any) -> bool:
-    """Whether nodes of a class of containers, as a tree has them, can change."""
+    """Return whether tree nodes of the class `part` are mutable; False if `part` is no class."""
     if not isinstance(part, type) or issubclass(part, eqx.Module):
         return False
     return not issubclass(part, (tuple, type(None)))
 
 
 def is_constant(*things: Any) -> bool:
-    """Whether the arrays that modules hold are the same ones in every call."""
+    """Return whether the modules in `things` hold the same arrays in every call."""
     return all(isinstance(x, _PLAIN) or _parts(x).objects is not None for x in things)
 
 
 def digest_of(*things: Any) -> bytes | None:
-    """A digest of everything that is reached, equal in all processes; None if there is none."""
+    """Return a digest of everything that `things` reach, equal in all processes; None if there is
+    no such digest."""
     seen = Reachable(things)
     return None if seen.local or seen.unknown is not None else seen.digest
 
 
 def library_digest(thing: Any) -> bytes | None:
-    """The same for a tree whose arrays do not count, and None where code of the user is reached."""
+    """Return a digest of a tree without its arrays, equal in all processes.
+
+    None if there is no such digest, or if the tree reaches code of the user."""
     seen = Reachable(_split(thing)[0])
     return None if seen.own or seen.local or seen.unknown is not None else seen.digest
 
@@ -171,16 +178,17 @@ def _warn(reason: str) -> None:
 
 @jax.tree_util.register_static
 class Compiled:
-    """A function that `jax.jit` or `eqx.filter_jit` has compiled, traced again whenever something
-    changes that its arguments can reach."""
+    """A function compiled by `jax.jit` or `eqx.filter_jit` that is traced again whenever something
+    that its arguments can reach changes."""
 
     def __init__(self, function: Callable, compiled: Callable, static: tuple[int, ...] | None):
-        """`static`: positions of arguments that are no arrays; None if all may be."""
+        """`static`: positions of arguments that are not arrays; None if any argument may be
+        static."""
         functools.update_wrapper(self, function)
         self.function, self.compiled, self._static = function, compiled, static
 
     def token(self, arguments: tuple, named: dict) -> Any:
-        """The token of a call."""
+        """Return the token of a call."""
         if self._static is not None:
             return token_of(*(arguments[i] for i in self._static))
         return token_of(*arguments, *named.values())
@@ -192,12 +200,12 @@ class Compiled:
         return self.call_with(token, *arguments, **named)
 
     def call_with(self, token, *arguments, **named):
-        """A call whose program is used for this token only."""
+        """Call the function with a program that is reused only for this token."""
         with _context(token):
             return self.compiled(*arguments, **named)
 
     def lower(self, *arguments, **named):
-        """As that of `jax.jit`."""
+        """Lower the function for these arguments, like `lower` of a `jax.jit` function."""
         with _context(self.token(arguments, named)):
             return self.compiled.lower(*arguments, **named)  # pyright: ignore
 
@@ -209,21 +217,23 @@ class Compiled:
 
 
 def filter_jit(function: Callable | None = None, /, **options) -> Any:
-    """`eqx.filter_jit`, traced again whenever something changes that arguments can reach."""
+    """Compile like `eqx.filter_jit`; trace again if something that the arguments reach changes."""
     if function is None:
         return functools.partial(filter_jit, **options)
     return Compiled(function, eqx.filter_jit(function, **options), None)
 
 
 def jit(function: Callable | None = None, /, *, static: tuple[int, ...] = ()) -> Any:
-    """The same for `jax.jit`, which is called faster; `static`: positions of arguments."""
+    """Compile like `jax.jit`; trace again if something that the static arguments reach changes.
+
+    Calls have less overhead than those of `filter_jit`. `static`: positions of static arguments."""
     if function is None:
         return functools.partial(jit, static=static)
     return Compiled(function, jax.jit(function, static_argnums=static), static)
 
 
 class Same:
-    """`function`, equal to other functions that do the same."""
+    """Wrapper of `function` that is equal to wrappers of functions with identical behaviour."""
 
     def __init__(self, function: Callable, digest: bytes):
         self.function, self.digest = function, digest
@@ -242,9 +252,10 @@ class Same:
 
 
 def by_value(function: Callable) -> Callable:
-    """`function` in a form that is equal to other functions that do the same: a `lambda` in a loop
-    is a new function each time. Unchanged where it is not known what it does, and where it holds
-    arrays as arguments."""
+    """Wrap `function` such that functions with identical behaviour compare equal.
+
+    For example, a `lambda` in a loop is a new function in each pass. Returns `function` unchanged
+    if its behaviour cannot be established, or if it is a tree that holds arrays."""
     if isinstance(function, Same) or any(map(eqx.is_array, jax.tree.leaves(function))):
         return function
     seen = Reachable((function,))

@@ -1,4 +1,4 @@
-"""Which functions and classes belong to libraries, and which names a piece of code looks up.
+"""Find out which functions and classes belong to libraries, and which names code looks up.
 
 Libraries are cordax, the packages it is built on, the standard library and other installed
 packages. Their source does not change while a process runs, so `identity` does not follow it."""
@@ -41,7 +41,7 @@ OUTSIDE_ATTRIBUTES = frozenset(
 
 @functools.cache
 def code() -> str:
-    """A digest of the source of cordax."""
+    """Return a digest of the source of cordax."""
     folder, digest = Path(_CORDAX), hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode())
@@ -51,7 +51,7 @@ def code() -> str:
 
 @functools.cache
 def versions() -> str:
-    """Versions of the packages that programs are made with."""
+    """Return the versions of cordax and of the packages that affect compiled programs."""
     return " ".join(f"{name}={_version(name)}" for name in ("cordax", *PACKAGES))
 
 
@@ -70,7 +70,7 @@ def _installed() -> tuple[str, ...]:
 
 @functools.cache
 def kind_of_file(file: str) -> str:
-    """The origin of source code: "cordax", "package" (one of `PACKAGES`, or the standard
+    """Return the origin of source code: "cordax", "package" (one of `PACKAGES`, or the standard
     library), "installed" (another installed package) or "user"."""
     if file.startswith((_CORDAX + "/", _CORDAX + "\\")):
         return "cordax"
@@ -83,7 +83,7 @@ def kind_of_file(file: str) -> str:
 
 @functools.cache
 def file_digest(file: str) -> bytes:
-    """A digest of the source file of an installed package that `versions` does not list."""
+    """Return a digest of a source file of an installed package that `versions` does not list."""
     try:
         return hashlib.sha256(Path(file).read_bytes()).digest()
     except OSError:
@@ -97,14 +97,16 @@ def is_library_module(module: types.ModuleType) -> bool:
     return kind_of_file(str(file)) != "user"
 
 
-#: Py_TPFLAGS_HEAPTYPE: not one of the static types of Python and its extensions
+#: Py_TPFLAGS_HEAPTYPE: the class is not a static type of Python or of an extension module
 _MADE_AT_RUN_TIME = 1 << 9
 
 
 def kind_of_class(kind: type) -> str:
-    """The origin of a class, as `kind_of_file`. A class is of a library only if its module has it
-    under its name, or a function of the module made it, and all its methods are library code: code
-    passed to `exec` may give its classes any name."""
+    """Return the origin of a class, with the values of `kind_of_file`.
+
+    A class belongs to a library only if all its methods are library code and either its module
+    holds it under its name or a function of the module created it. The name alone is not enough,
+    because code passed to `exec` may give its classes any name."""
     if not kind.__flags__ & _MADE_AT_RUN_TIME:
         return "package"
     module = sys.modules.get(kind.__module__)
@@ -126,12 +128,13 @@ def kind_of_class(kind: type) -> str:
 
 
 def _is_compiled(kind: type) -> bool:
-    """Whether no Python code defines methods of a class: private names of extension modules."""
+    """Return whether no method of a class is Python code, as for private classes of extension
+    modules."""
     return not any(isinstance(unwrapped(x), types.FunctionType) for x in vars(kind).values())
 
 
 def unwrapped(x):
-    """The function inside a method, property or wrapper of a class; other objects unchanged."""
+    """Return the function inside a method, property or wrapper; other objects are unchanged."""
     for _ in range(8):
         if isinstance(x, property):
             x = x.fget
@@ -152,13 +155,14 @@ _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM", "DEL
 
 
 class CodeFacts(NamedTuple):
-    """Facts of a code object and all code objects inside it.
+    """Facts about a code object and all code objects inside it.
 
-    - `chains`: a global name and the attributes read from it directly, `("np", "linalg", "norm")`.
-    - `imports`: names of modules imported inside.
+    - `chains`: each global name with the attributes read directly from it, such as
+      `("np", "linalg", "norm")`.
+    - `imports`: names of modules that the code imports.
     - `names`: all attribute names, and string constants, which `getattr` may look up.
-    - `digest`: of everything the code does, without file name and line numbers; equal in every
-      process of one version of Python.
+    - `digest`: digest of the code without file name and line numbers; equal in all processes of one
+      version of Python.
     """
 
     chains: tuple[tuple[str, ...], ...]
@@ -167,13 +171,13 @@ class CodeFacts(NamedTuple):
     digest: bytes
 
 
-#: by address, because code objects on different lines are unequal; each entry keeps its code alive
+#: by address, because equal code on different lines compares unequal; entries keep code alive
 _facts: dict[int, tuple[types.CodeType, CodeFacts]] = {}
 _MOST_FACTS = 20_000
 
 
 def code_facts(code: types.CodeType) -> CodeFacts:
-    """The facts of `code`, computed once per code object."""
+    """Return the facts about `code`, computed once per code object."""
     entry = _facts.get(id(code))
     if entry is None:
         if len(_facts) > _MOST_FACTS:
@@ -220,6 +224,6 @@ def _constant(x) -> bytes:
         return code_facts(x).digest
     if isinstance(x, tuple):
         return b"(" + b"".join(map(_constant, x)) + b")"
-    if isinstance(x, frozenset):  # whose order differs between processes
+    if isinstance(x, frozenset):  # its order differs between processes
         return b"{" + b"".join(sorted(map(_constant, x))) + b"}"
     return f"{type(x).__name__} {x!r};".encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""`materialise`: compute once, use many times.
+"""`materialise`: compute an array once and store it for all later uses.
 
 XLA's CPU backend fuses a cheap producer into *each* of its consumers. In mechanics the consumers
 are many (every entry of the mass, stiffness and damping matrices uses the same sines and lever
@@ -29,7 +29,7 @@ _NEVER = {8: np.int64(0x7FF8C0DAC0DAC0DA), 4: np.int32(0x7FC0C0DA)}
 
 
 def materialise(tree):
-    """Return `tree` unchanged, computed once and stored, whatever uses it afterwards."""
+    """Return `tree` unchanged; compiled code computes it once and stores it for all uses."""
     if not features.is_on("materialise"):
         return tree
     leaves, treedef = jax.tree.flatten(tree)

@@ -1,10 +1,10 @@
-"""Compiled programs that outlive the process.
+"""Cache of compiled programs on disk, for use by later processes.
 
-JAX keeps what XLA makes of a program on disk, but finds it only by the program itself: the machine
-is traced and lowered again in every process, which takes longer than most runs. Here a program is
-found by what it is made from: the function, the structure of the machine and the method, shapes of
-all arrays, the source of cordax, versions and flags. Only where all of that is known: what holds a
-class or a function of the user's is traced as ever."""
+JAX also stores compiled programs on disk, but the key of its cache is the lowered program. So every
+process traces and lowers the machine again, which takes longer than most runs. Here the key is
+computed from the inputs of the compilation: the function, the structure of the machine and the
+method, the shapes of all arrays, the source of cordax, versions and flags. Programs that involve a
+class or a function of the user are not stored; they are traced in every process as usual."""
 
 import functools
 import hashlib
@@ -35,23 +35,25 @@ from .xla_flags import programs_folder
 
 _ARRAYS = (jax.Array, np.ndarray, np.generic)
 _NOT_LOOKED: Any = object()
-#: what programs may call: parts of XLA and, once it is found, LAPACK
+#: functions that stored programs may call: parts of XLA and, after `_find_lapack`, LAPACK
 _CALLED = ("lapack_", "__xla_cpu", "__onednn", "TopK")
-#: bytes of the sum that a file begins with
+#: length in bytes of the checksum at the beginning of a file
 _SUM = 32
 #: errors of `pickle` and of XLA (a RuntimeError) for a program of another version or device
 _LOAD_ERRORS = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError)
 _LOAD_ERRORS += (TypeError, ValueError, RuntimeError)
 #: errors of `pickle` and of XLA for results or programs that have no file format
 _STORE_ERRORS = (pickle.PicklingError, AttributeError, TypeError, ValueError, RuntimeError)
-#: options that change no program
+#: words in the names of JAX options that do not affect compiled programs
 _IDLE = ("cache", "log", "traceback", "captured", "explain", "compiler_detailed")
 
 
 @jax.tree_util.register_static
 class Kept(identity.Compiled):
-    """A compiled function, called like the one that `jax.jit` or `eqx.filter_jit` makes: `compiled`
-    of the same `function`. Everything that is no array is static."""
+    """A compiled function whose programs are stored on disk.
+
+    It is called like `compiled`, the result of `jax.jit` or `eqx.filter_jit` for `function`.
+    Arguments that are not arrays are static."""
 
     def __init__(self, function, compiled, options: dict[str, Any], static=None):
         super().__init__(function, compiled, static)
@@ -73,14 +75,17 @@ class Kept(identity.Compiled):
         key = folder, trace_context(), structure, which
         try:
             found = self._programs.get(key, _NOT_LOOKED)
-        except TypeError:  # something that cannot be hashed
+        except TypeError:  # an argument cannot be hashed
             return self.compiled(*given, **named)
         if found is _NOT_LOOKED:
             found = self._programs[key] = self._find(folder, leaves, structure)
         return self.compiled(*given, **named) if found is None else found(arrays)
 
     def _find(self, folder: Path, leaves: list, structure) -> "_Program | None":
-        """From the folder, or made and written there; None if it is not known what it does."""
+        """Read the program from the folder, or compile it and store it there.
+
+        None if it has no key: the arguments reach code of the user, or content that cannot be
+        identified in other processes."""
         shapes = tuple(str(_shape(x)) for x in leaves if isinstance(x, _ARRAYS))
         tree = jax.tree.unflatten(structure, leaves)
         content = identity.library_digest((self.function, tree))
@@ -122,22 +127,26 @@ class Kept(identity.Compiled):
 
 
 def kept_filter_jit(function: Callable | None = None, /, **options) -> Any:
-    """`eqx.filter_jit` whose programs `cordax.enable_cache` keeps. For functions of the library
-    that are called with numbers."""
+    """Compile like `eqx.filter_jit`, with programs that are stored after `cordax.enable_cache`.
+
+    For functions of cordax that are called with concrete arrays."""
     if function is None:
         return functools.partial(kept_filter_jit, **options)
     return Kept(function, eqx.filter_jit(function, **options), options)
 
 
 def cached_jit(function: Callable, static: tuple[int, ...]) -> Any:
-    """The same of `jax.jit`, which is called faster; `static`: numbers of arguments."""
+    """Compile like `jax.jit`, with stored programs; calls have less overhead than those of
+    `kept_filter_jit`. `static`: positions of static arguments."""
     return Kept(function, jax.jit(function, static_argnums=static), {}, static)
 
 
 @contextmanager
 def _anew() -> Iterator[None]:
-    """Compile, rather than take from the cache of JAX: what was read from there cannot be written
-    again ("function not found" when it is run)."""
+    """Context without the compilation cache of JAX.
+
+    A program that was read from that cache cannot be serialised again: it fails with "function not
+    found" when it is run."""
     from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
     name = "jax_enable_compilation_cache"
@@ -152,7 +161,10 @@ def _anew() -> Iterator[None]:
 
 
 class _Program:
-    """A compiled program, and the form of what it returns."""
+    """A compiled program and the structure of its results.
+
+    - `form`: tree with a placeholder for each array that the program returns.
+    - `rest`: the parts of the result that are not arrays."""
 
     def __init__(self, program, form, rest):
         self.program, self.form, self.rest = program, form, rest
@@ -169,7 +181,7 @@ def _shape(array) -> tuple:
 
 
 def _plain_session() -> bool:
-    """Whether JAX compiles without debugging options, for the only device."""
+    """Return whether JAX compiles without debugging options and for a single device."""
     config: Any = jax.config
     if config.jax_disable_jit or config.jax_debug_nans or config.jax_debug_infs:
         return False
@@ -180,12 +192,12 @@ def _plain_session() -> bool:
 
 
 def missing_interface() -> str | None:
-    """Part of JAX that stored programs need and this release does not have; None if it has all."""
+    """Return the part of JAX that stored programs need and this release lacks; None if none."""
     return "trace_context is missing in this release of JAX" if trace_context is None else None
 
 
 def _surroundings() -> tuple:
-    """What else a program depends on."""
+    """Return everything else that a program depends on: code, versions, flags and processor."""
     options = {
         name: str(value)
         for name, value in sorted(jax.config.values.items())
@@ -206,7 +218,7 @@ def _surroundings() -> tuple:
 
 @functools.cache
 def _processor() -> str:
-    """What programs may use of it."""
+    """Return a digest of the processor model and its instruction sets."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         about = sorted({x for x in lines if x.startswith(("flags", "model name", "Features"))})
@@ -216,7 +228,7 @@ def _processor() -> str:
 
 
 def _read(path: Path) -> _Program | None:
-    """The stored program; None if there is none, or, with a warning, if it cannot be read."""
+    """Read a stored program. None if there is no file, or, with a warning, if it is unreadable."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -241,9 +253,10 @@ def _unreadable(path: Path, reason: str) -> None:
 
 
 def _write(path: Path, made: _Program) -> None:
-    """Store a program, unless it calls functions that only this process has, such as callbacks to
-    Python, or returns objects that cannot be pickled. A file that cannot be written is warned of.
-    """
+    """Store a program.
+
+    Programs that call functions of this process, such as callbacks to Python, or return objects
+    that cannot be pickled, are not stored. A warning is issued if the file cannot be written."""
     from jax.experimental.serialize_executable import serialize
 
     called = set(re.findall(r'custom_call_target="([^"]*)"', made.program.as_text() or ""))
@@ -263,6 +276,8 @@ def _write(path: Path, made: _Program) -> None:
 
 @functools.cache
 def _find_lapack() -> None:
-    """JAX looks for LAPACK when it lowers the first program that calls it. One that is read is not
-    lowered, and would call nothing."""
+    """Make JAX register the LAPACK functions.
+
+    JAX registers them when it lowers the first program that calls them. A stored program is not
+    lowered, so without this its calls would have no target."""
     jax.jit(jax.scipy.linalg.lu_factor).lower(jax.ShapeDtypeStruct((1, 1), "float32"))

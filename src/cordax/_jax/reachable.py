@@ -1,8 +1,8 @@
-"""Everything that functions, classes and objects can reach, as one digest.
+"""Digest of everything that functions, classes and objects can reach.
 
-Two functions are the same if their code, defaults, closures, the globals and attributes they read,
-and everything reached through these, are the same. The code of libraries is known by its name and
-version; the code of the user is followed."""
+Two functions are identical if their code, defaults, closures, the globals and attributes they read,
+and everything reached through these, are identical. Library code is identified by its name and
+version; code of the user is followed."""
 
 import dataclasses
 import enum
@@ -43,14 +43,14 @@ _MISSING: Any = object()
 
 
 class Reachable:
-    """A walk over everything that `parts` can reach.
+    """Traversal of everything that `parts` can reach.
 
-    - `digest`: equal for equal contents, in every process unless `local`.
-    - `own`: whether something was reached that may change: code of the user, containers, objects,
-      classes of cordax that were patched.
-    - `local`: whether the digest holds in this process only.
-    - `unknown`: the reason why a second call may do something else, None if there is none.
-    - `classes`: the classes of cordax that were reached.
+    - `digest`: equal for equal contents; in all processes, unless `local`.
+    - `own`: whether the traversal reached something that may change: code of the user, containers,
+      objects, or patched classes of cordax.
+    - `local`: whether the digest is valid only in this process.
+    - `unknown`: reason why a second call may behave differently; None if there is none.
+    - `classes`: classes of cordax that were reached.
     """
 
     def __init__(self, parts: Iterable[Any]):
@@ -97,7 +97,7 @@ class Reachable:
             self._give_up(f"more than {MOST} objects")
         else:
             self._numbers[id(x)] = len(self._numbers)
-            self._alive.append(x)  # no other object may take its address
+            self._alive.append(x)  # so that no other object gets its address
             self._visit_compound(x, kind)
 
     def _visit_compound(self, x: Any, kind: type) -> None:
@@ -159,7 +159,7 @@ class Reachable:
     def _visit_container(self, x: Any, kind: type) -> None:
         self.own = True
         self._add(f"{kind.__name__}{len(x)}")
-        if kind in (set, frozenset):  # whose order differs between processes
+        if kind in (set, frozenset):  # their order differs between processes
             plain = all(type(y) in _PLAIN for y in x)
             text = lambda y: f"{type(y).__name__} {y!r}"
             if plain:
@@ -223,7 +223,7 @@ class Reachable:
                     self._visit(module)
 
     def _visit_global(self, f: types.FunctionType, chain: tuple[str, ...]) -> None:
-        """A global name, and the attributes read from it as long as it is a module."""
+        """Visit a global name, and the attributes read from it as long as it is a module."""
         name, *attributes = chain
         self._add(f"global {'.'.join(chain)}")
         value = f.__globals__.get(name, _MISSING)
@@ -288,7 +288,7 @@ class Reachable:
                 self._add(field.name)
                 self._visit(getattr(x, field.name, None))
             return
-        wrapped = getattr(x, "__wrapped__", None)  # such as that of `jax.jit`
+        wrapped = getattr(x, "__wrapped__", None)  # such as a function compiled by `jax.jit`
         if isinstance(x, tuple) and hasattr(x, "_fields"):
             self._visit(tuple(x))
         elif library_class(kind).origin == "package" and not getattr(x, "__dict__", True):
@@ -303,7 +303,7 @@ class Reachable:
             self._visit_state(x)
 
     def _visit_attributes(self, x: Any, kind: type) -> None:
-        """An object with attributes, or a container of a class of the user."""
+        """Visit an object with attributes, or a container whose class the user defined."""
         base = next((b for b in _CONTENTS if isinstance(x, b)), None)
         slots = [name for k in kind.__mro__ for name in _slots(k)]
         if base is not None:
@@ -317,7 +317,7 @@ class Reachable:
             self._visit_state(x)
 
     def _visit_state(self, x: Any) -> None:
-        """Other objects by the state that `pickle` would write."""
+        """Visit any other object by the state that `pickle` would write."""
         try:
             parts = x.__reduce_ex__(4)
         except (TypeError, NotImplementedError, AttributeError, ValueError, RuntimeError):
@@ -335,8 +335,10 @@ class Reachable:
             self._give_up(f"a {type(x).__qualname__}, whose content cannot be read")
 
     def _visit_named(self) -> None:
-        """Methods and attributes of modules that the code reached so far names; then the methods
-        that nothing names, which may read what they like."""
+        """Visit the methods and module attributes that the code reached so far names.
+
+        Then visit the remaining methods. These may read files or the environment, because no code
+        that was reached names them."""
         while True:
             named = [pair for pair in self._methods if pair[0] in self._names]
             self._methods = [pair for pair in self._methods if pair[0] not in self._names]
@@ -367,13 +369,13 @@ class Reachable:
 
 _CONTENTS = (list, dict, set, frozenset, tuple, bool, int, float, complex, str, bytes)
 _METACLASSES = (type(eqx.Module), type(enum.Enum))
-#: modules with objects that nothing can read or change
+#: modules whose objects are opaque and constant
 _CONSTANT_MODULES = ("jaxlib._jax", "jaxlib.xla_extension", "builtins", "_thread", "_abc")
 
 
 def _module_of(x: Any) -> str:
-    """The module of a function or class. Processes that are spawned have another name for the
-    module that is run as a program."""
+    """Return the module of a function or class. Spawned processes have another name for the module
+    that is run as a program."""
     return "__main__" if x.__module__ == "__mp_main__" else str(x.__module__)
 
 
@@ -389,7 +391,7 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def structure_parts(structure) -> list:
-    """Classes and static values of a PyTreeDef, in order."""
+    """Return the classes and static values of a PyTreeDef, in order."""
     data, children = structure.node_data(), structure.children()
     if data is None:
         parts: list = ["leaf"]
@@ -404,8 +406,16 @@ def structure_parts(structure) -> list:
 
 
 class LibraryClass(NamedTuple):
-    """A class when it was first reached: its `origin` (`library_code.kind_of_class`) and, for
-    classes of cordax, a digest of its methods and constants, it and its bases, its attributes."""
+    """State of a class when it was first reached.
+
+    - `origin`: value of `library_code.kind_of_class`.
+
+    For classes of cordax also:
+
+    - `digest`: digest of the methods and constants of the class and its bases.
+    - `lineage`: the class and its bases.
+    - `attributes`: attributes of the class, by name.
+    - `contents`: bases and attribute values, to detect changes."""
 
     origin: str
     digest: bytes = b""
@@ -438,7 +448,7 @@ def _first_look(kind: type) -> LibraryClass:
 
 
 def is_unchanged(kind: type) -> bool:
-    """Whether a class of cordax has not been patched since it was first reached."""
+    """Return whether a class of cordax has not been patched since it was first reached."""
     known = library_class(kind)
     try:
         if _contents(kind) == known.contents:  # functions are compared by identity
@@ -475,7 +485,7 @@ _arrays: dict[int, tuple[Any, bytes]] = {}
 
 
 def _array_digest(x: jax.Array) -> bytes:
-    """A digest of the values of an array of JAX, which never change: computed once."""
+    """Return a digest of the values of a JAX array, computed once because they never change."""
     entry = _arrays.get(id(x))
     if entry is not None and entry[0]() is x:
         return entry[1]

@@ -1,10 +1,10 @@
-"""A function of small arrays taken apart into numbers.
+"""Split a function of small arrays into operations on scalars.
 
 XLA's CPU backend compiles a batched step of a machine into some hundred loops over the batch, each
-of which writes to memory what the next one reads. Written in single numbers the same step is one
-long expression; `batch_kernel` makes one loop over the batch of it. Constants (a routing of zeros
-and ones) disappear on the way. A product with a constant zero is not computed, but its result
-remembers the other factor: where that factor is not finite, `0 x` is NaN here too."""
+of which writes to memory what the next one reads. Written in scalars, the same step is one long
+expression, which `batch_kernel` compiles into one loop over the batch. Constants such as a routing
+of zeros and ones are simplified away. A product with a constant zero is not computed, but its
+result records the other factor: if that factor is not finite, `0 x` is NaN here too."""
 
 import dataclasses
 import functools
@@ -20,19 +20,19 @@ from jax.extend import core
 
 from .constant_gather import IMPLEMENTATIONS
 
-#: primitives that act on each number by itself
+#: primitives that act elementwise
 _EACH = frozenset(
     "abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp "
     "convert_element_type copy copy_p cos cosh div eq erf exp exp2 expm1 floor ge gt integer_pow "
     "is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow rem round rsqrt "
     "select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor".split()
 )
-#: primitives that only say where numbers go
+#: primitives that only move entries
 _PLACE = frozenset(
     "broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims gather pad "
     "reshape rev scatter slice split squeeze stack tile transpose".split()
 )
-#: of those, from which operand on they are places themselves
+#: operands of these primitives that are indices
 _INDICES = {"dynamic_slice": slice(1, None), "dynamic_update_slice": slice(2, None)}
 _INDICES |= {"gather": slice(1, 2), "scatter": slice(1, 2)}
 _SUMS = {
@@ -51,8 +51,10 @@ _IDENTITY = frozenset({"materialise", "optimization_barrier"})
 
 
 def count(jaxpr) -> int | None:
-    """About how many numbers a function computes; None where it has loops of unknown length, calls
-    of libraries or others that cannot be taken apart."""
+    """Estimate the number of scalars that a function computes.
+
+    None if the function cannot be split: it has loops of unknown length, library calls or other
+    unsupported primitives."""
     total = 0
     for e in jaxpr.eqns:
         name, size = e.primitive.name, sum(v.aval.size for v in e.outvars)
@@ -67,7 +69,7 @@ def count(jaxpr) -> int | None:
             more = None if None in parts else sum(parts) + size  # pyright: ignore
         elif name == "scan":
             more = count(e.params["jaxpr"].jaxpr)
-            # twice: compiled once if it is left as it is, and once for every pass taken apart
+            # doubled: as a loop the body is compiled once, split into scalars once per pass
             more = None if more is None else 2 * more * e.params["length"]
         else:
             more = 0 if name in _PLACE | _IDENTITY | {"iota"} else None
@@ -89,20 +91,21 @@ def _called(e) -> Any:
 
 
 class Unknown(Exception):
-    """A place that depends on a number which is not known."""
+    """An index depends on a value that is not concrete."""
 
 
 def evaluate(closed, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Results of a function from arrays of numbers, as arrays of numbers: NumPy arrays of objects,
-    each a NumPy scalar where it is known, else an array of JAX of any shape common to all, or of
-    no axes."""
+    """Evaluate a closed jaxpr on scalars.
+
+    Arguments and results are NumPy arrays of objects. Each entry is a NumPy scalar if its value is
+    concrete, otherwise a JAX array, either of a shape common to all entries or without axes."""
     numbers = _Numbers()
     results = _evaluate(numbers, closed, arguments)
     return [_map(lambda i, x=x: numbers.complete(x[i], result=True), x.shape) for x in results]
 
 
 def apart(x) -> np.ndarray:
-    """The numbers of an array."""
+    """Split an array into its scalars: a NumPy array of objects of the same shape."""
     out = np.empty(np.shape(x), object)
     known = not isinstance(x, Tracer)
     flat = np.asarray(x).reshape(-1) if known else jnp.reshape(x, -1)
@@ -147,7 +150,7 @@ def _one(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
         return [apart(np.asarray(_known(e.primitive, [], e.params)))]
     if (name in _SUMS or name == "dot_general") and not all(x.size for x in xs):
         empty = [np.zeros(x.shape, v.aval.dtype) for x, v in zip(xs, e.invars, strict=True)]
-        return [apart(np.asarray(_known(e.primitive, empty, e.params)))]  # of nothing
+        return [apart(np.asarray(_known(e.primitive, empty, e.params)))]  # empty operands
     if name in _SUMS:
         axes = e.params["axes"]
         x = np.moveaxis(xs[0], axes, range(len(axes))).reshape(-1, *shape)
@@ -171,7 +174,7 @@ def _map(function, shape) -> np.ndarray:
 
 
 def _place(e, xs) -> list[np.ndarray]:
-    """The primitive, applied to the numbers' places."""
+    """Apply a primitive that moves entries: it acts on their positions, which select scalars."""
     where = _INDICES.get(e.primitive.name, slice(0, 0))
     fixed = set(range(len(xs))[where])
     flat = [x for k, x in enumerate(xs) if k not in fixed for x in x.reshape(-1)]
@@ -195,7 +198,8 @@ def _known(primitive, arguments, parameters):
 
 
 def _either(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
-    """All branches, and the number of the one that counts."""
+    """Evaluate `cond`: all branches, of which the index selects the results. If the index is
+    concrete, only its branch."""
     which, *rest = xs
     index, last = which[()], np.int32(len(e.params["branches"]) - 1)
     index = numbers.bind(lax.clamp_p, {}, np.int32(0), index, last)
@@ -212,7 +216,7 @@ def _either(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
 
 
 def _repeated(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
-    """A loop of known length, such as the stages of a step, one pass after the other."""
+    """Unroll a loop of known length, such as the stages of a step."""
     p, length = e.params, e.params["length"]
     fixed, carried = _scan_counts(e)
     ends = fixed + carried
@@ -227,8 +231,10 @@ def _repeated(numbers: "_Numbers", e, xs) -> list[np.ndarray]:
 
 
 def _scan_counts(e) -> tuple[int, int]:
-    """Numbers of constants and of carried arrays of a scan. They follow from ranks: scanned and
-    stacked arrays have one axis more outside of the loop. Names of parameters change with JAX."""
+    """Count the constants and the carried arrays of a scan.
+
+    The counts follow from ranks: scanned and stacked arrays have one more axis outside the loop.
+    Parameters of the primitive are not used, because their names differ between versions of JAX."""
     inside = e.params["jaxpr"].jaxpr
     longer = lambda outer, inner: sum(
         x.aval.ndim > y.aval.ndim for x, y in zip(outer, inner, strict=True)
@@ -239,12 +245,12 @@ def _scan_counts(e) -> tuple[int, int]:
 
 
 def _running(numbers: "_Numbers", e, x) -> np.ndarray:
-    """Sums up to each entry of an axis."""
+    """Cumulative sum along an axis."""
     axis, backwards = e.params["axis"], slice(None, None, -1 if e.params["reverse"] else 1)
     x = np.moveaxis(x, axis, 0)[backwards].copy()
     for k in range(1, len(x)):
         add = lambda i, k=k: numbers.bind(lax.add_p, {}, x[(k - 1, *i)], x[(k, *i)])
-        x[k, ...] = _map(add, x.shape[1:])  # `x[k]` would put an array into a place of a vector
+        x[k, ...] = _map(add, x.shape[1:])  # `x[k]` would store an array as an entry of a vector
     return np.moveaxis(x[backwards], 0, axis)
 
 
@@ -268,11 +274,11 @@ def _product(numbers: "_Numbers", e, a, b) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Zeroed:
-    """A scalar whose computation left out products with zero: NaN where one of the `sources` of
-    the other factors is not finite, else `value`."""
+    """A scalar whose computation omitted products with zero: NaN if one of the `sources` of the
+    other factors is not finite, otherwise `value`."""
 
     value: Any
-    sources: int  # bit set of places in `_Numbers.sources`
+    sources: int  # bit set of indices into `_Numbers.sources`
 
 
 #: functions that are NaN where an argument is NaN
@@ -280,14 +286,14 @@ _KEEP_NAN = frozenset(
     "abs acos acosh add add_any asin asinh atan atan2 atanh cbrt cos cosh div erf exp exp2 expm1 "
     "log log1p logistic mul neg rsqrt sin sinh sqrt square sub tan tanh".split()
 )
-#: functions that are finite if and only if all arguments are, but for overflow
+#: functions that are finite if and only if all arguments are, apart from overflow
 _KEEP_FINITE = frozenset("abs add add_any cos mul neg sin square sub".split())
-#: functions that are not finite where the first argument is not, nor at some finite arguments
+#: functions that are not finite where the first argument is not, and at some finite arguments
 _PARTIAL = frozenset("acos asin div log sqrt tan".split())
 
 
 class _Numbers:
-    """Computes scalars, each once.
+    """Computes scalars, each only once.
 
     A product with zero is NaN if the other factor is not finite. Whether it is finite follows from
     its `sources`: arguments of the program, and results of functions that are not finite at some
@@ -297,8 +303,8 @@ class _Numbers:
         self.results: dict = {}
         self.sources: list = []
         self.origins: dict[int, int] = {}  # sources of a scalar, by its identity
-        self.followed: dict[int, int] = {}  # sources that make a scalar not finite if they are not
-        self.sums: dict[int, Any] = {}  # of sources, times zero
+        self.followed: dict[int, int] = {}  # sources; if not finite, the scalar is neither
+        self.sums: dict[int, Any] = {}  # sums of sources, times zero
 
     def bind(self, primitive, parameters: dict, *xs) -> Any:
         name, sources = primitive.name, 0
@@ -315,8 +321,10 @@ class _Numbers:
         return _Zeroed(value, sources) if sources else value
 
     def complete(self, x, result: bool = False) -> Any:
-        """The scalar with the products that were left out. A `result` of the program that is not
-        finite for another reason may remain infinite where it should be NaN."""
+        """Return the scalar including the omitted products with zero.
+
+        A `result` of the program that is not finite for another reason may remain infinite where it
+        should be NaN."""
         if not isinstance(x, _Zeroed):
             return x
         self._origin(x.value)
@@ -331,7 +339,7 @@ class _Numbers:
         return self._computed(lax.add_p, {}, (x.value, self.sums[missing]))
 
     def _origin(self, x) -> int:
-        """Sources of a scalar, as a bit set; arguments are their own."""
+        """Return the sources of a scalar as a bit set; the source of an argument is itself."""
         if isinstance(x, np.generic) or not jnp.issubdtype(x.dtype, jnp.floating):
             return 0
         if id(x) not in self.origins:
@@ -344,7 +352,7 @@ class _Numbers:
         self.sources.append(x)
 
     def _trace_sources(self, name: str, parameters: dict, xs, result) -> None:
-        """Note the sources of a result that was computed."""
+        """Record the sources of a computed result."""
         if isinstance(result, np.generic) or not jnp.issubdtype(result.dtype, jnp.floating):
             return
         if name == "convert_element_type" or (name == "integer_pow" and parameters["y"] > 0):
@@ -368,7 +376,7 @@ class _Numbers:
         words = tuple(sorted((k, str(v)) for k, v in parameters.items()))
         name = lambda x: (x.item(), x.dtype) if isinstance(x, np.generic) else id(x)
         key = primitive, words, tuple(map(name, xs))
-        if key not in self.results:  # with its arguments, whose ids must not be used again
+        if key not in self.results:  # stored with its arguments, so that their ids stay unique
             result = _applied(primitive, parameters, xs)
             self.results[key] = result, xs
             self._trace_sources(primitive.name, parameters, xs, result)
@@ -382,7 +390,7 @@ def _keeps_nan(name: str, parameters: dict) -> bool:
 
 
 def _simplified(name: str, xs) -> Any:
-    """The result where a constant makes it trivial, None elsewhere."""
+    """Return the result if a constant operand makes it trivial, otherwise None."""
     constant = [isinstance(x, np.floating) for x in xs]
     if len(xs) != 2 or all(constant) or not any(constant):
         return None

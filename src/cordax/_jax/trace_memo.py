@@ -1,8 +1,8 @@
-"""`once`: reuse a result that was traced a moment ago from the same arguments.
+"""`once`: reuse a result that was recently traced from the same arguments.
 
-A machine and the controller that holds it evaluate the same motions of bodies, some of them several
-times. XLA removes most repetitions, but not all (it moves constant expressions out of loops first),
-and only after they have been traced."""
+A machine and its controller evaluate the same motions of bodies, some of them several times. XLA
+removes most of these repetitions, but not all, because it first moves constant expressions out of
+loops. It also removes them only after they have been traced, which takes time."""
 
 import threading
 from collections import deque
@@ -29,8 +29,10 @@ class _Entry(NamedTuple):
 
 
 class _Recent(threading.local):
-    """The last results of this thread. A trace belongs to one thread, so nothing is shared. Each
-    entry keeps its trace from being collected."""
+    """The most recent results of this thread.
+
+    A trace belongs to one thread, so threads share no results. Each entry holds a reference to its
+    trace, which is therefore not garbage-collected."""
 
     def __init__(self):
         self.entries: deque[_Entry] = deque(maxlen=4)
@@ -40,8 +42,10 @@ _recent = _Recent()
 
 
 def once(function: Callable, *arguments):
-    """Return `function(*arguments)`, or the result of an earlier call with the same objects within
-    the same function that JAX traces."""
+    """Return `function(*arguments)`, computed or reused.
+
+    A result is reused if an earlier call had the same argument objects and belongs to the same
+    JAX trace."""
     leaves, structure = jax.tree.flatten(arguments)
     if not is_traced(leaves) or not features.is_on("trace memo"):
         return function(*arguments)

@@ -1,4 +1,4 @@
-"""Which transformations of JAX a call is made under."""
+"""Detect which JAX transformations (`jit`, `vmap`, derivatives) apply to a call."""
 
 from typing import Any, NamedTuple
 
@@ -10,13 +10,16 @@ from jax.core import Tracer
 
 
 def is_traced(tree) -> bool:
-    """Whether an array of `tree` belongs to a JAX transformation, which hides its values."""
+    """Return whether any array in `tree` is traced, so that its values are not available."""
     return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
 
 
 class Transformed(NamedTuple):
-    """What hides numbers: nothing at all, or forward mode, one level of reverse mode, and batches
-    of so many members."""
+    """JAX transformations that apply to the arrays of a call.
+
+    - `any`: whether any array is traced.
+    - `reverse`: whether one level of reverse mode applies.
+    - `members`: number of batch members; 1 without `vmap`."""
 
     any: bool
     reverse: bool
@@ -24,12 +27,14 @@ class Transformed(NamedTuple):
 
     @staticmethod
     def of(tree) -> "Transformed | None":
-        """Of the numbers in `tree`. None where a program is being compiled around the call, or
-        derivatives are nested in a way that needs the time loop as JAX differentiates it."""
+        """Return the transformations that apply to the arrays in `tree`.
+
+        None if the call is part of a program that is being compiled, or if derivatives are nested
+        such that JAX must differentiate the time loop itself."""
         tracers = [x for x in jax.tree.leaves(tree) if isinstance(x, Tracer)]
         if not tracers:
             return Transformed(False, False, 1)
-        if isinstance(jax.lax.neg(np.int32(1)), Tracer):  # hidden though it depends on nothing
+        if isinstance(jax.lax.neg(np.int32(1)), Tracer):  # a constant is traced: inside jit
             return None
         looked = [_levels(x) for x in tracers]
         known = [x for x in looked if x is not None]
@@ -42,8 +47,9 @@ class Transformed(NamedTuple):
 
 
 def _levels(x: Any) -> tuple[int, int] | None:
-    """How often reverse mode is applied to a tracer, and to how many members; None where that is
-    not known or happens outside of forward mode."""
+    """Return the number of reverse-mode levels and of batch members of a tracer.
+
+    None for an unknown kind of tracer, and where reverse mode is applied around forward mode."""
     if not isinstance(x, Tracer):
         return 0, 1
     kind = type(x).__name__
@@ -63,9 +69,10 @@ def _levels(x: Any) -> tuple[int, int] | None:
 
 
 def depending_on(tree, others):
-    """The same; to JAX all numbers of `tree` depend on those of `others`, by a derivative of zero.
-    Programs that hand numbers on to each other are then differentiated and batched alike, the first
-    of them too, and compiled once."""
+    """Return `tree` with equal values that depend formally, with derivative zero, on `others`.
+
+    JAX then differentiates and batches consecutive programs that pass arrays to each other in the
+    same manner, including the first one, so that they are compiled only once."""
     floats = [x for x in jax.tree.leaves(others) if eqx.is_inexact_array(x) and x.size]
     if not floats:
         return tree

@@ -1,4 +1,4 @@
-"""The XLA options cordax depends on for speed, and the compilation cache.
+"""XLA options on which the speed of cordax depends, and the compilation cache.
 
 XLA on CPU compiles a *small* while loop into one function and dispatches the kernels of a larger
 one separately, about 11 ns each. The default limit is about one kilobyte touched per iteration; a
@@ -8,8 +8,8 @@ before the first computation, so cordax sets this one on import. `CORDAX_HOIST=0
 opts out.
 
 A batch of steps in one loop (`_jax/batch_kernel.py`) reads and writes some dozen arrays. LLVM
-vectorises it if it may check that many pairs of them for overlap, which its default does not
-allow."""
+vectorises the loop only if it may check all pairs of these arrays for overlap. Its default limit
+allows fewer checks, so cordax raises it."""
 
 import os
 import warnings
@@ -20,14 +20,14 @@ from . import features
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
 _SETTING = f"{_OPTION}=1000000000"
 _OVERLAPS = "-vectorize-memory-check-threshold=100000"
-#: of jaxlib, the first whose compiler was not tried: it stops at options that it does not know
+#: first version of jaxlib whose compiler has not been tested; unknown options abort the process
 _UNTRIED = (0, 13)
 _FLAG = "--xla_backend_extra_options"
 _LEVEL = "xla_backend_optimization_level"
 
 
 def request_hoisting() -> None:
-    """Ask XLA to compile time loops into one function. Called when cordax is imported."""
+    """Set the XLA option that compiles time loops into one function. Called on import of cordax."""
     if not features.is_on("loop hoisting"):
         return
     flags = os.environ.get("XLA_FLAGS", "")
@@ -54,7 +54,7 @@ def request_hoisting() -> None:
 
 
 def compiler_is_known() -> bool:
-    """Whether this version of jaxlib is one whose compiler was tried."""
+    """Return whether cordax has been tested with the compiler of this version of jaxlib."""
     return compiler_version() < _UNTRIED
 
 
@@ -66,9 +66,12 @@ def compiler_version() -> tuple[int, int]:
 
 
 def compile_quickly() -> bool:
-    """Ask XLA to compile fast rather than well: a third of the time, for programs that run three to
-    six times slower. For single runs, which compile for longer than they run. Returns whether it
-    was still time to ask; programs that exist are not changed."""
+    """Set XLA to its lowest optimisation level, for single runs that compile for longer than they
+    run.
+
+    Compilation takes a third of the time; programs run three to six times slower. Programs that
+    are already compiled do not change. Returns whether the option was set: False if JAX has already
+    started or if `XLA_FLAGS` contains the option."""
     flags = os.environ.get("XLA_FLAGS", "")
     if backend_is_up() or _LEVEL in flags:
         return False
@@ -77,15 +80,15 @@ def compile_quickly() -> bool:
 
 
 def compiles_quickly() -> bool:
-    """Whether XLA was asked to, here or by the user."""
+    """Return whether XLA compiles at its lowest optimisation level, set here or by the user."""
     return f"--{_LEVEL}=0" in os.environ.get("XLA_FLAGS", "").split()
 
 
 def hoisting_active() -> bool:
-    """Whether time loops really are compiled into one function in this process.
+    """Test whether time loops are compiled into one function in this process.
 
-    Compiles a loop too large for XLA's default limit and looks for the mark of a hoisted loop in
-    the result."""
+    The test compiles a loop that exceeds XLA's default limit and searches the compiled program for
+    the mark of a hoisted loop."""
     import jax
     import jax.numpy as jnp
 
@@ -96,9 +99,10 @@ def hoisting_active() -> bool:
 
 
 def unhoisted_loops(text: str | None) -> int:
-    """How many loops of a compiled program, given as text, are not compiled into one function:
-    `unhoisted_loops(jax.jit(f).lower(x).compile().as_text())`. A LAPACK call or a batched product
-    of small matrices (` dot(` in the text) is what keeps XLA from it."""
+    """Count the loops of a compiled program, given as text, that are not compiled into one
+    function: `unhoisted_loops(jax.jit(f).lower(x).compile().as_text())`.
+
+    The cause is a LAPACK call or a batched product of small matrices (` dot(` in the text)."""
     text = text or ""
     return text.count(" while(") - text.count("xla_cpu_small_call")
 
@@ -107,15 +111,17 @@ _programs: Path | None = None
 
 
 def programs_folder() -> Path | None:
-    """Where programs are kept, see `cordax._jax.program_cache`; None if they are not."""
+    """Return the folder of stored programs (`cordax._jax.program_cache`), or None."""
     return _programs
 
 
 def enable_cache(folder: str | Path | None = None) -> Path:
-    """Keep compiled functions on disk, so that a second process starts without compiling.
+    """Store compiled functions on disk, so that a second process starts without compiling.
 
-    **Arguments:** `folder`: where; the default is `cordax` in the user's cache folder
-    (`XDG_CACHE_HOME` or `~/.cache`); one that nobody else writes to, since what is in it is run.
+    **Arguments:** `folder`: the cache folder; the default is `cordax` in the user's cache folder
+    (`XDG_CACHE_HOME` or `~/.cache`). The programs in it are executed, so nobody else should have
+    write access to it.
+
     Returns the folder. Machines, methods and controllers of cordax are not traced again either,
     unless the environment has `CORDAX_PROGRAMS=0` or `CORDAX_FAST=0`.
     """
@@ -134,9 +140,9 @@ def enable_cache(folder: str | Path | None = None) -> Path:
 
 
 def backend_is_up() -> bool:
-    """Whether JAX has started the threads of its computations."""
+    """Return whether JAX has initialised its backend; XLA options set later have no effect."""
     try:
-        from jax._src import xla_bridge  # no public call tells this
+        from jax._src import xla_bridge  # there is no public function for this
 
         return bool(xla_bridge.backends_are_initialized())
     except (ImportError, AttributeError):
