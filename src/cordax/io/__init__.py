@@ -1,4 +1,4 @@
-"""Data in files."""
+"""Readers and writers of files: machines, recordings and trajectories."""
 
 from typing import TYPE_CHECKING
 

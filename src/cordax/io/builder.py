@@ -1,4 +1,6 @@
-"""Modules from tables: keys are the arguments of what a `kind` names."""
+"""Construction of objects from tables of a machine file.
+
+The `kind` of a table names a class or function; the other keys are its arguments."""
 
 import importlib
 import re
@@ -15,20 +17,25 @@ from .table import Table
 
 
 class Builder(NamedTuple):
-    """Makes modules. `given`: arguments that are known without being written, such as the machine
-    of a controller; `code`: whether classes of the user may be named, "module:Class"; `seen`: a
-    list that receives each object, its table and its constructor."""
+    """Constructs objects from tables.
+
+    - `given`: values of required arguments that the file need not contain, such as the machine of
+      a controller;
+    - `code`: whether the file may name classes of the user, "module:Class";
+    - `seen`: a list to which each construction appends the name of its table, its constructor and
+      the arguments."""
 
     given: Mapping[str, Any] = {}
     code: bool = False
     seen: list | None = None
 
     def module(self, table: Table, bases: tuple[type, ...], place: str = "") -> Any:
-        """What a table describes: one of the `bases`."""
+        """Construct the object that a table describes, an instance of one of the `bases`."""
         return self.made(table, self.maker(table, bases, place))
 
     def maker(self, table: Table, bases: tuple[type, ...], place: str = "") -> Callable:
-        """What its `kind` names; that of the only class there is, where it may be left out."""
+        """Return the constructor that the `kind` of the table names. The `kind` may be omitted if
+        exactly one of the `bases` is itself in the registry, or if a key has the name of a kind."""
         if not table.has("kind") and len(own := own_kinds(bases)) == 1:
             return own[0]
         name = table.text("kind") if table.has("kind") else self._named_by_key(table, bases, place)
@@ -37,11 +44,13 @@ class Builder(NamedTuple):
         return _known(table.where("kind"), name, bases, place)[1]
 
     def _named_by_key(self, table: Table, bases: tuple[type, ...], place: str) -> str:
-        """The kind that a key of the table has the name of: `{ wrap = ... }` is of kind "wrap"."""
+        """Find a kind among the keys of the table: `{ wrap = ... }` is of kind "wrap". Empty if
+        there is none."""
         return next((key for key in kinds(bases, place) if table.has(key)), "")
 
     def made(self, table: Table, make: Callable, **more: Any) -> Any:
-        """What `make` makes of the table's keys; `more`: arguments that it has from elsewhere."""
+        """Call `make` with the keys of the table as arguments. `more`: arguments that do not come
+        from the table."""
         values = dict(more)
         table.has("kind")
         for name, argument in arguments(make).items():
@@ -60,11 +69,11 @@ class Builder(NamedTuple):
             try:
                 return make(**values)
             except (TypeError, AttributeError, IndexError) as error:
-                # of constructors that take for granted what an annotation says
+                # constructors that rely on their annotations do not check the types themselves
                 raise ValueError(f"{table.here}: {error}") from error
 
     def value(self, table: Table, key: str, argument: Argument) -> Any:
-        """The value of a key, as the argument takes it."""
+        """Convert the value of a key to the type of the argument."""
         return self._value(table, key, argument, table.raw(key), ())
 
     def _value(self, table: Table, key: str, argument: Argument, x: Any, index) -> Any:
@@ -79,13 +88,13 @@ class Builder(NamedTuple):
         if isinstance(x, str) and argument.number and is_quantity(x):
             return quantity(at(), x, argument.unit)
         if isinstance(x, str) and argument.bases and len(index) <= argument.depth:
-            if argument.number:  # or a name, where a constructor takes one
+            if argument.number:  # some constructors also accept a name
                 return x
             return self._word(table, at(), x, argument)
         return x
 
     def _word(self, table: Table, at: str, word: str, argument: Argument) -> Any:
-        """A part by its kind alone."""
+        """Construct a part from its kind alone, without a table."""
         _, make = _known(at, word, argument.bases, argument.name)
         needed = [n for n, a in arguments(make).items() if a.required and n not in self.given]
         more = ", ".join(f"{name} = ..." for name in needed)
@@ -95,7 +104,7 @@ class Builder(NamedTuple):
             return make(**more)
 
     def _users(self, table: Table, name: str, bases: tuple[type, ...]) -> Callable:
-        """A class of the user."""
+        """Import a class or function of the user, "module:Class"."""
         require(
             self.code,
             table.where("kind"),
@@ -119,7 +128,8 @@ class Builder(NamedTuple):
 
 
 def _known(at: str, name: str, bases: tuple[type, ...], place: str) -> tuple[str, Callable]:
-    """The kind of a name and what makes it, or an error that says which kinds there are."""
+    """Return the kind and the constructor for a name; raise an error that lists all kinds if the
+    name is unknown."""
     found = find_kind(name, bases, place)
     if found is None:
         choices = kinds(bases, place)

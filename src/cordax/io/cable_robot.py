@@ -29,9 +29,9 @@ from .table import Table
 
 
 class RobotParts(NamedTuple):
-    """A robot, its initial state and constant inputs (n_u,); `pulses` (k, n_u) are added to them
-    during `pulse_times` (k, 2) [s]; `switches` of the payload; `slack`: "unilateral" if rigid
-    cables can go slack."""
+    """A robot, its initial state and its constant inputs (n_u,). `pulses` (k, n_u) are added to the
+    inputs during `pulse_times` (k, 2) [s]. `switches`: times and names of the events of the payload
+    ("pick", "place", "drop"). `slack`: "unilateral" if rigid cables can go slack."""
 
     robot: CableRobot
     start: State
@@ -42,14 +42,14 @@ class RobotParts(NamedTuple):
     slack: str
 
     def control(self, dt: float) -> Any:
-        """Constant inputs, with pulses that are sampled every `dt` [s]."""
+        """Constant inputs, plus the pulses, sampled every `dt` [s]."""
         if len(self.pulses) == 0:
             return self.inputs
         return Pulses(self.pulse_times, self.pulses, period=dt, base=self.inputs)
 
 
 def read_cable_robot(top: Table) -> RobotParts:
-    """Read all tables but `[run]` and `[control]`."""
+    """Read all tables of a cable robot except `[run]` and `[control]`."""
     slack = top.table("cables").word("slack", ("report", "unilateral"), "report")
     robot, start, inputs = _robot(top)
     switches = ()
@@ -61,7 +61,7 @@ def read_cable_robot(top: Table) -> RobotParts:
 
 
 def _payload(table: Table, robot: CableRobot):
-    """The robot with its payload, and the switches of the payload."""
+    """Add the payload to the robot; return the robot and the switches of the payload."""
     body = _body(table)
     position = table.numbers("position", (3,), unit="m")
     rotation = _rotation(table)
@@ -80,7 +80,7 @@ def _payload(table: Table, robot: CableRobot):
 
 
 def _with_payload(robot: CableRobot, start: State) -> State:
-    """Initial state of the robot and of the payload, which is at rest."""
+    """Initial state of the robot, extended by the payload at rest."""
     default = robot.default_state()
     insert = lambda x, y: jnp.concatenate([x[:12], y[12:24], x[12:]])
     return State(insert(start.q, default.q), insert(start.v, default.v))
@@ -97,7 +97,7 @@ def _pulses(tables: list[Table], robot: CableRobot) -> tuple[np.ndarray, np.ndar
 
 
 def _robot(top: Table) -> tuple[CableRobot, State, np.ndarray]:
-    """The robot, its initial state and its constant inputs (n_u,)."""
+    """Read the robot, its initial state and its constant inputs (n_u,)."""
     table = top.table("platform", needed=True)
     attachments = table.numbers("attachments", (None, 3), unit="m")
     n = len(attachments)
@@ -127,7 +127,7 @@ def _robot(top: Table) -> tuple[CableRobot, State, np.ndarray]:
     table.finish()
     drives = top.table("drives", needed=True)
     lengths = drives.numbers("lengths", (n,), default=None, unit="m")
-    tension = None  # that of elastic cables at the start, where it is known before their drives are
+    tension = None  # initial tension of elastic cables, if it is known before the drives are read
     if lengths is None:
         lengths = np.asarray(bare.lengths())
         if not bare.cables.rigid and (n <= 6 or drives.has("mean_tension")):
@@ -149,7 +149,7 @@ def _robot(top: Table) -> tuple[CableRobot, State, np.ndarray]:
 
 
 def _body(table: Table) -> NaturalBody:
-    """Mass, a box or an inertia, and perhaps a natural basis."""
+    """Read the platform: its mass, a box or an inertia, and optionally a natural basis."""
     mass = table.numbers("mass", (), unit="kg")
     require(
         table.has("box") != table.has("inertia"),
@@ -173,7 +173,8 @@ def _body(table: Table) -> NaturalBody:
 
 
 def _rotation(table: Table) -> np.ndarray:
-    """Body axes (3, 3) from a matrix `rotation` or `euler` angles [rad]; by default world axes."""
+    """Read the body axes (3, 3) from a matrix `rotation` or `euler` angles [rad]; world axes by
+    default."""
     if table.has("rotation"):
         rotation = table.numbers("rotation", (3, 3))
         right = np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-9)
@@ -186,7 +187,7 @@ def _rotation(table: Table) -> np.ndarray:
 
 
 def _plane(angle: float, i: int, j: int) -> np.ndarray:
-    """A rotation from axis i towards axis j, less the identity."""
+    """Rotation from axis i towards axis j, minus the identity."""
     R = np.zeros((3, 3))
     R[i, i] = R[j, j] = np.cos(angle) - 1.0
     R[i, j], R[j, i] = -np.sin(angle), np.sin(angle)
@@ -207,7 +208,7 @@ def _exits(table: Table, n: int) -> Exit:
 
 
 def _moved(table: Table, start: np.ndarray) -> np.ndarray | Reference:
-    """`start`, or a motion from it by the quintics `moves` of the table."""
+    """Return `start`, or a motion from it along the quintic polynomials `moves` of the table."""
     moves, times = [], []
     for move in table.tables("moves"):
         moves.append(move.numbers("by", start.shape, unit="m"))
@@ -217,7 +218,7 @@ def _moved(table: Table, start: np.ndarray) -> np.ndarray | Reference:
 
 
 def _span(table: Table) -> np.ndarray:
-    """Begin and end [s], shape (2,)."""
+    """Read the begin and end [s] of an interval, shape (2,)."""
     times = table.numbers("times", (2,), unit="s")
     require(times[1] > times[0] >= 0, table.where("times"), times, "begin and end [s], 0 <= begin")
     return times
@@ -236,7 +237,7 @@ def _cables(table: Table) -> RigidCables | ElasticCables:
 
 
 def _at_rest(robot: CableRobot, lengths: np.ndarray) -> CableRobot:
-    """The robot, its pose moved to where it hangs at rest."""
+    """Return the robot with its pose moved to static equilibrium for the given cable `lengths`."""
     from ..statics import equilibrium
 
     held = _with_drives(robot, ProgrammedLengths(lengths))
@@ -256,8 +257,8 @@ def _with_drives(robot: CableRobot, drives: Drive) -> CableRobot:
 
 
 def _drives(table: Table, robot: CableRobot, lengths, tension) -> tuple[CableRobot, np.ndarray]:
-    """The robot with its drives, and its constant inputs; `tension` (n,) [N] of cables where they
-    are known."""
+    """Add the drives to the robot; return the robot and its constant inputs. `tension` (n,) [N]:
+    initial tensions of the cables if they are known, else None."""
     n = robot.n_cables
     kind = table.word("kind", ("programmed", "winches", "servo"))
     each = lambda key, unit="", **more: table.numbers(key, (), (n,), unit=unit, **more)
@@ -292,8 +293,8 @@ def _drives(table: Table, robot: CableRobot, lengths, tension) -> tuple[CableRob
 
 
 def _torques(table: Table, key: str, robot: CableRobot, tension) -> np.ndarray:
-    """Given, or "hold": those of the `tension` (n,) [N] at the start, or of one that holds the
-    platform there."""
+    """Read motor torques. "hold" stands for the torques of the initial `tension` (n,) [N], or, if
+    that is None, of tensions that hold the platform in its initial pose."""
     n = robot.n_cables
     if table.has(key) and not table.is_word(key):
         table.has("mean_tension")
@@ -304,8 +305,8 @@ def _torques(table: Table, key: str, robot: CableRobot, tension) -> np.ndarray:
 
 
 def _holding_tension(table: Table, robot: CableRobot):
-    """Tensions (n,) [N] that hold the platform at the start. With more than six cables, those
-    nearest to equal ones of `mean_tension` [N]."""
+    """Tensions (n,) [N] that hold the platform in its initial pose. With more than six cables, the
+    solution nearest to equal tensions of `mean_tension` [N]."""
     n = robot.n_cables
     mean = table.numbers("mean_tension", (), default=None, unit="N")
     require(

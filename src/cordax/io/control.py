@@ -18,8 +18,8 @@ from .table import Table
 def read_control(
     top: Table, machine: System, dt: float, code: bool = False, seen: list | None = None
 ) -> Any:
-    """A controller, or constant inputs (n_u,). Without a `kind`, keys are names of inputs and
-    their values numbers or motions."""
+    """Read a controller, or constant inputs (n_u,). Without a `kind`, keys are names of inputs, and
+    their values are numbers or motions."""
     if isinstance(top.raw("control"), list):
         return top.numbers("control", (machine.n_u,))
     table = top.table("control")
@@ -43,7 +43,7 @@ def read_control(
 
 
 def _inputs(table: Table, machine: System, build: Builder) -> Any:
-    """Inputs by name; others are zero."""
+    """Read inputs by name; inputs that the table omits are zero."""
     motion = Argument("", (Reference,), 0, True, False, 0.0)
     values = []
     for name in machine.input_names:
@@ -59,7 +59,7 @@ def _inputs(table: Table, machine: System, build: Builder) -> Any:
 
 
 def _recorded(table: Table, machine: System) -> RecordedInput:
-    """Columns of a table of numbers, by the names of the inputs."""
+    """Read recorded inputs from a text table whose columns have the names of the inputs."""
     path = table.path.parent / table.text("file")
     how = table.word("interpolation", ("cubic", "linear", "hold"), "cubic")
     table.finish()
@@ -72,7 +72,7 @@ def _recorded(table: Table, machine: System) -> RecordedInput:
 
 
 def _indices(table: Table, key: str, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Indices of coordinates, given by name or index."""
+    """Indices of coordinates or velocities, which the file gives by name or index."""
     given = table.raw(key)
     given = given if isinstance(given, list) else [given]
     known = "names among " + ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")

@@ -1,4 +1,4 @@
-"""The initial state from the table `[start]` of a machine file."""
+"""Initial state from the table `[start]` of a machine file."""
 
 import dataclasses
 import inspect
@@ -17,8 +17,9 @@ from .table import Table
 
 
 def read_start(top: Table, machine: System, control: Any) -> Any:
-    """None for the machine's own start, a `State`, or a function from the machine to one. Without a
-    `kind`, keys are names of coordinates, and of velocities with `d_` in front."""
+    """Read the initial state: a `State`, or a function that computes it from the machine. None if
+    the file has no `start`; the machine then uses its default state. Without a `kind`, keys are
+    names of coordinates, or of velocities with the prefix `d_`."""
     if not top.has("start"):
         return None
     choices = _choices(machine, control)
@@ -32,7 +33,7 @@ def read_start(top: Table, machine: System, control: Any) -> Any:
     if not isinstance(begin, _Method):
         table.finish()
         return begin
-    # the call is checked here; the numbers are kept for machines with other numbers
+    # the arguments are checked with this machine and stored for machines with other parameters
     keep = lambda **values: _Method(begin.name, values)
     keep.__signature__ = begin.signature(machine)  # pyright: ignore[reportFunctionMemberAccess]
     found = Builder().made(table, keep)
@@ -42,7 +43,7 @@ def read_start(top: Table, machine: System, control: Any) -> Any:
 
 
 class _Method:
-    """An initial state from a method of the machine."""
+    """Initial state that a method of the machine computes."""
 
     def __init__(self, name: str, values: dict[str, Any]):
         self.name, self.values = name, values
@@ -51,14 +52,15 @@ class _Method:
         return getattr(machine, self.name)(**self.values)
 
     def signature(self, machine: System) -> inspect.Signature:
-        # what `eqx.filter_jit` wraps says what it takes
+        # `eqx.filter_jit` hides the signature; the wrapped function has it
         function = inspect.unwrap(inspect.getattr_static(type(machine), self.name))
         own = inspect.signature(function)
         return own.replace(parameters=list(own.parameters.values())[1:])
 
 
 def _choices(machine: System, control: Any) -> dict[str, Callable[[Any], Any]]:
-    """Functions that return a state, by name: methods of the machine and general ones."""
+    """Functions that compute an initial state, by name: methods of the machine that return a
+    `State`, and general functions."""
     found: dict[str, Callable[[Any], Any]] = {
         "equilibrium": _equilibrium,
         "nearest": lambda machine: consistent(machine, machine.default_state()),
@@ -82,12 +84,13 @@ def _equilibrium(machine: System) -> Any:
 
 
 def _of_control(control: Any, machine: System) -> State:
-    """The beginning of the desired motion."""
+    """State at the beginning of the desired motion of a controller."""
     return dataclasses.replace(control, machine=machine).start()
 
 
 def _named(table: Table, machine: System) -> State:
-    """The machine's default state with `q` and `v`, or coordinates by name, replaced."""
+    """Default state of the machine with `q` and `v`, or single coordinates and velocities by name,
+    replaced by values of the table."""
     state = machine.default_state()
     q, v = np.array(state.q), np.array(state.v)
     for key, x in (("q", q), ("v", v)):

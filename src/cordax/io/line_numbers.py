@@ -1,6 +1,6 @@
-"""Line numbers of the keys of a TOML text, for errors.
+"""Line numbers of the keys of a TOML text, for error messages.
 
-The text has been read as TOML before, so that it is known to be well formed."""
+The text has been parsed as TOML before, so it is known to be well formed."""
 
 import re
 
@@ -18,8 +18,8 @@ _STRINGS = (
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Line numbers, from one, by `table.key`, `tables[1].key` and `key[2].inner`; none of a text
-    that is no TOML."""
+    """Line numbers, counted from one, by path: `table.key`, `tables[1].key`, `key[2].inner`. Empty
+    if the text is not TOML."""
     try:
         return _Scan(text.replace("\r\n", "\n")).found
     except (ValueError, IndexError):
@@ -41,7 +41,7 @@ class _Scan:
 
     def skip(self, pattern: re.Pattern) -> str:
         match = pattern.match(self.text, self.at)
-        if match is None:  # nothing that is TOML
+        if match is None:  # not TOML
             raise ValueError
         self.at = match.end()
         return match[0]
@@ -69,7 +69,7 @@ class _Scan:
         return path
 
     def keys(self) -> list[str]:
-        """`a.b . "c"`."""
+        """Read a dotted key such as `a.b . "c"` and return its parts."""
         found = []
         while True:
             self.skip(_BLANK)

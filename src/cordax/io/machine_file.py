@@ -1,4 +1,6 @@
-"""Any machine, its start, its inputs and a run from a TOML file; docs/machine-files.md."""
+"""Machine files: a machine, its initial state, its inputs and the settings of a run in TOML.
+
+docs/machine-files.md describes the format."""
 
 import tomllib
 from collections.abc import Callable, Iterable
@@ -23,7 +25,7 @@ from .initial_state import read_start
 from .registry import Argument, find_kind, words
 from .table import Table, read_toml
 
-#: kinds, and the example that `cordax new KIND` begins with
+#: for each kind, the example that `cordax new KIND` copies
 STARTING = {
     "cable_robot": "suspended",
     "spline_rod": "rod",
@@ -34,7 +36,7 @@ STARTING = {
 }
 
 
-#: endings of MuJoCo models
+#: file extensions of MuJoCo models
 FOREIGN = (".xml", ".mjcf", ".urdf")
 
 
@@ -53,7 +55,7 @@ def examples() -> tuple[str, ...]:
 
 
 def example_path(name: str) -> Path:
-    """The file of a shipped example, or of a kind of machine."""
+    """Path of a shipped example, given by its name or by a kind of machine."""
     known = examples()
     word = name.lower().replace("-", "_")
     word = STARTING.get(word, word)
@@ -64,19 +66,20 @@ def example_path(name: str) -> Path:
 
 
 def experiment_of(what: str | Path, *, changes: Iterable[str] = (), code: bool = False):
-    """The experiment of `find_machine`."""
+    """Return the experiment of the machine that `find_machine` finds."""
     return find_machine(what, changes=changes, code=code).experiment
 
 
 def find_machine(
     what: str | Path, *, changes: Iterable[str] = (), code: bool = False
 ) -> MachineFile:
-    """A machine by the name of an example or of a kind, from a machine file (`.toml`), from a
-    MuJoCo model (`.xml`, `.mjcf`, `.urdf`), or from a saved trajectory (`.npz`), which starts and
-    is driven as it was.
+    """Find a machine by name or read it from a file.
 
-    `changes`: keys of the file with other values, `"tendon.stiffness=2e5"`. `code`: whether the
-    file may name classes of the user, which are imported then."""
+    - `what`: the name of an example or of a kind, a machine file (`.toml`), a MuJoCo model (`.xml`,
+      `.mjcf`, `.urdf`), or a saved trajectory (`.npz`), whose initial state and inputs are used
+      again;
+    - `changes`: new values for keys of the file, `"tendon.stiffness=2e5"`;
+    - `code`: whether the file may name classes of the user, which are then imported."""
     path = Path(what)
     if path.suffix == ".npz":
         return _saved(path, tuple(changes))
@@ -99,8 +102,8 @@ def read_machine(
     code: bool = False,
     seen: list | None = None,
 ) -> MachineFile:
-    """Read a machine file; `changes` and `code` as in `find_machine`, `seen` as in `Builder`.
-    Raises `ValueError` naming file, line, key, value and expectation."""
+    """Read a machine file. `changes` and `code` are those of `find_machine`, `seen` is that of
+    `Builder`. Raises `ValueError` with file, line, key, value and what is expected."""
     top = read_toml(path)
     for change in changes:
         _change(top, change)
@@ -119,7 +122,7 @@ def read_machine(
         experiment = Experiment(machine, state, law, **settings)
         try:
             begin = experiment.start
-        except NotImplementedError as error:  # of a class of the user
+        except NotImplementedError as error:  # raised by a class of the user
             raise ValueError(f"{top.where('start')}: {error}") from error
     sizes = (begin.q.shape, begin.v.shape)
     right = ((machine.n_q,), (machine.n_v,))
@@ -128,7 +131,8 @@ def read_machine(
 
 
 def _cable_robot(top: Table, code: bool, seen: list | None) -> Experiment:
-    """Experiment of a cable robot, whose lengths, torques and payload depend on its pose."""
+    """Read the experiment of a cable robot. Its cable lengths, torques and payload depend on the
+    pose, so it has a separate reader."""
     from .cable_robot import read_cable_robot
 
     parts = read_cable_robot(top)
@@ -146,7 +150,7 @@ def _cable_robot(top: Table, code: bool, seen: list | None) -> Experiment:
 
 
 def _machine(top: Table, code: bool) -> tuple[Callable, str]:
-    """Constructor of the machine and its kind, which may be omitted for cable robots."""
+    """Constructor and kind of the machine. The file may omit the kind of cable robots."""
     if not top.has("kind") and top.has("platform") and top.has("exits"):
         from ..systems import CableRobot
 
@@ -159,7 +163,7 @@ def _machine(top: Table, code: bool) -> tuple[Callable, str]:
 
 
 def _run(table: Table, machine: System, code: bool) -> dict[str, Any]:
-    """The settings of `simulate`."""
+    """Read the settings of the run, by the names of fields of `Experiment`."""
     dt = table.numbers("dt", (), default=machine.default_dt, unit="s")
     duration = table.numbers("duration", (), unit="s")
     for key, value in (("dt", dt), ("duration", duration)):
@@ -179,12 +183,12 @@ def _run(table: Table, machine: System, code: bool) -> dict[str, Any]:
 
 
 def _change(top: Table, text: str) -> None:
-    """Another value for a key: `bodies[1].at=[0, 0, 1]`."""
+    """Set a key to a new value, given as text: `bodies[1].at=[0, 0, 1]`."""
     top.put(*_key_and_value(text))
 
 
 def _key_and_value(text: str) -> tuple[str, Any]:
-    """Of `key=value`, the value as in TOML or a word without quotation marks."""
+    """Split `key=value`. The value is written as in TOML, or is a text without quotation marks."""
     key, sign, value = text.partition("=")
     require(sign == "=" and key.strip() != "", "set", repr(text), "key=value")
     try:
@@ -194,7 +198,7 @@ def _key_and_value(text: str) -> tuple[str, Any]:
 
 
 def _foreign(path: Path, changes: tuple[str, ...]) -> MachineFile:
-    """A MuJoCo model."""
+    """Read a MuJoCo model; `changes` are options of `read_mjcf`."""
     from .mjcf import read_mjcf
 
     words = dict(_key_and_value(change) for change in changes)

@@ -1,4 +1,4 @@
-"""Machine files with other values of some keys: comments and order stay."""
+"""Updates of values in a machine file that preserve its comments and the order of its keys."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,8 @@ from .machine_file import find_machine, read_machine
 
 
 def number_keys(path: str | Path) -> list[str]:
-    """Keys of a machine file whose value is one number, outside of its run, start and control."""
+    """Keys of a machine file whose value is one number, except those of its tables run, start and
+    control."""
     text = Path(path).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
     lines = text.split("\n")
     found = []
@@ -30,9 +31,9 @@ def number_keys(path: str | Path) -> list[str]:
 def key_is_parameter(
     path: str | Path, key: str, experiment, changes: Iterable[str] = (), code: bool = False
 ) -> bool:
-    """Whether another value of a key of a machine file changes that parameter of the machine and
-    nothing else (the mass of a `box`, for example, changes its inertia as well). `experiment` is
-    that of the file with `changes`. Names that are no keys of the file count as parameters."""
+    """Whether a new value of a key of a machine file changes the parameter of the same name and
+    nothing else. The mass of a `box`, for example, also changes its inertia. `experiment` is that
+    of the file with `changes`. Names that are not keys of the file count as parameters."""
     if key not in lines_of(Path(path).read_text(encoding="utf-8-sig").replace("\r\n", "\n")):
         return True
     place = collect([key], experiment).places[0]
@@ -57,10 +58,10 @@ def write_updated(
     note: str = "",
     code: bool = False,
 ) -> tuple[Path, list[str]]:
-    """Write a copy of the machine file `source` to `target` with other values (SI units) of the
-    parameters that are keys of the file. Returns the path, and the parameters that could not be
-    written, because the file has no such key or the machine derives them from other keys. Each
-    value is read back to make sure. `note`: a comment for the first line."""
+    """Write a copy of the machine file `source` to `target` with new `values` (SI units) of the
+    parameters that are keys of the file. Returns the path and the names of parameters that could
+    not be written, because the file has no such key or the machine derives them from other keys.
+    Each value is checked by reading it back. `note`: a comment for the first line."""
     text = Path(source).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
     lines, places = text.split("\n"), lines_of(text)
     for name, value in values.items():
@@ -84,7 +85,7 @@ def write_updated(
     return target, left
 
 
-#: a key, and a number (with a unit, as text) as its value
+#: a line with a key and its value, a number or a text with number and unit
 _VALUE = re.compile(
     r"""^(\s*[\w."-]+\s*=\s*)("[^"]*\d[^"]*"|[+-]?[\d._]+(?:[eE][+-]?\d+)?)(?=\s*(?:#|$))"""
 )

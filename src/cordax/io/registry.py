@@ -108,7 +108,7 @@ KINDS = {
     "integrators.zhai": "Zhai",
 }
 
-#: further names
+#: alternative names
 _ALIASES = {
     "rod": "spline_rod",
     "strut": "single_strut",
@@ -120,9 +120,14 @@ _ALIASES = {
 
 
 class Argument(NamedTuple):
-    """What a maker takes by a `name`: parts of the `bases`, in `depth` lists in one another, or
-    something else; `number`: whether it is a number or an array of numbers, in a `unit` where the
-    docstring says it."""
+    """An argument of a constructor.
+
+    - `name`: its name;
+    - `bases`: the classes of objects that it accepts, empty if it accepts none;
+    - `depth`: the number of nested lists around these objects;
+    - `number`: whether it accepts a number or an array of numbers;
+    - `required`, `default`: whether it must be given, and its value otherwise;
+    - `unit`: the unit of the number if the docstring of the constructor declares one."""
 
     name: str
     bases: tuple[type, ...]
@@ -134,19 +139,19 @@ class Argument(NamedTuple):
 
 
 def words(name: str) -> str:
-    """`NearRigidQP` as near_rigid_qp."""
+    """Convert a name to snake case: `NearRigidQP` becomes near_rigid_qp."""
     return re.sub(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name).lower()
 
 
 class _Entry(NamedTuple):
-    """A class or function of the table, and its kind."""
+    """A class or function of the registry: its kind, its module and its path in the module."""
 
     kind: str
     module: str
     path: str
 
     def load(self) -> tuple[Callable, type]:
-        """Import it; return it and the class of its results."""
+        """Import the class or function; return it and the class of its results."""
         owner, make = None, import_module(f"{_ROOT}.{self.module}")
         for name in self.path.split("."):
             owner, make = make, getattr(make, name)
@@ -156,7 +161,7 @@ class _Entry(NamedTuple):
         return make, owner if isinstance(made, str) else made  # pyright: ignore
 
     def short(self, endings: set[str]) -> str:
-        """The kind without its last word, if that is one of the `endings`."""
+        """Return the kind, without its last word if that is one of the `endings`."""
         head, _, last = self.kind.rpartition("_")
         return head if head and last in endings else self.kind
 
@@ -173,8 +178,8 @@ def _endings(bases: tuple[type, ...], place: str) -> set[str]:
 
 
 def find_kind(name: str, bases: tuple[type, ...], place: str = "") -> tuple[str, Callable] | None:
-    """Short kind and constructor of one of the `bases` by name; only modules with a matching name
-    are imported."""
+    """Find the short kind and the constructor of one of the `bases` by name; None if there is
+    none. Only modules with a matching name are imported."""
     endings = _endings(bases, place)
     joined = lambda x: x.lower().replace("-", "").replace("_", "")
     for word in (name, _ALIASES.get(name.lower().replace("-", "_"), name)):
@@ -185,8 +190,8 @@ def find_kind(name: str, bases: tuple[type, ...], place: str = "") -> tuple[str,
 
 
 def _choose(entries, bases: tuple[type, ...], endings: set[str]) -> dict[str, Callable]:
-    """Entries that construct one of the `bases`, by short kind; functions take precedence over
-    classes."""
+    """Select the entries that construct one of the `bases`, by short kind. Functions take
+    precedence over classes."""
     chosen: dict[str, Callable] = {}
     for entry in entries:
         make, made = entry.load()
@@ -198,12 +203,13 @@ def _choose(entries, bases: tuple[type, ...], endings: set[str]) -> dict[str, Ca
 
 @cache
 def kinds(bases: tuple[type, ...], place: str = "") -> dict[str, Callable]:
-    """Constructors of all subclasses of the `bases`, by kinds that are short at a key `place`."""
+    """Constructors of all subclasses of the `bases`, by kind. Kinds are shortened as the key
+    `place` allows."""
     return _choose(_ENTRIES, bases, _endings(bases, place))
 
 
 def own_kinds(bases: tuple[type, ...]) -> list[Callable]:
-    """Those of the `bases` that are themselves in the table."""
+    """The `bases` that are themselves in the registry."""
     return [x for x in bases if x.__qualname__ in KINDS.get(_module(x), "").split()]
 
 
@@ -213,7 +219,7 @@ def _module(x: type) -> str:
 
 @cache
 def arguments(make: Callable) -> dict[str, Argument]:
-    """What a class or function takes, by name."""
+    """Arguments of a class or function, by name."""
     units = declared_units(make)
     return {name: x._replace(unit=units.get(name, "")) for name, x in _arguments(make).items()}
 
@@ -222,14 +228,14 @@ def _arguments(make: Callable) -> dict[str, Argument]:
     parameters = inspect.signature(make).parameters
     if isinstance(make, type) and dataclasses.is_dataclass(make):
         fields = [f for f in dataclasses.fields(make) if f.init]
-        if {f.name for f in fields} == set(parameters):  # no constructor of its own
+        if {f.name for f in fields} == set(parameters):  # the constructor is the generated one
             return {f.name: _of_field(f) for f in fields if _asked(f)}
     found = {}
     for name, p in parameters.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         needed = p.default is p.empty
-        number = p.annotation is p.empty  # or a motion, whose values they are
+        number = p.annotation is p.empty  # a number, or a motion with such values
         bases, depth = ((Reference,), 0) if number else _parts(p.annotation)
         default = None if needed else p.default
         found[name] = Argument(name, bases, depth, number, needed, default)
@@ -237,7 +243,7 @@ def _arguments(make: Callable) -> dict[str, Argument]:
 
 
 def _asked(field: dataclasses.Field) -> bool:
-    """Not what a machine computes for itself."""
+    """Whether a field is an argument for users, not one that the machine computes itself."""
     return field.name not in ("constants", "geometry_numbers")
 
 
@@ -260,12 +266,13 @@ def _is_part(x: Any) -> bool:
 
 
 def _is_array(annotation: Any) -> bool:
-    """Whether it says `Float[Array, ...]`, or that or None."""
+    """Whether an annotation is `Float[Array, ...]`, possibly with other types such as None."""
     return any(hasattr(x, "dim_str") for x in (annotation, *get_args(annotation)))
 
 
 def _parts(annotation: Any, depth: int = 0) -> tuple[tuple[type, ...], int]:
-    """Modules that an annotation allows, and in how many lists they stand."""
+    """Classes of objects that an annotation accepts, and the number of nested lists around
+    them."""
     origin = get_origin(annotation)
     if origin in (Union, types.UnionType):
         found = [_parts(x, depth) for x in get_args(annotation)]
@@ -279,5 +286,5 @@ def _parts(annotation: Any, depth: int = 0) -> tuple[tuple[type, ...], int]:
 
 
 def machine_kinds() -> dict[str, Callable]:
-    """All machines that a file can describe."""
+    """Constructors of all machines that a file can describe, by kind."""
     return kinds((System,))

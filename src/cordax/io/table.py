@@ -1,4 +1,4 @@
-"""Tables of a TOML file, read so that every mistake is named: file, key, value, expectation."""
+"""Tables of a TOML file. Every error names the file, the key, the value and what is expected."""
 
 import re
 import tomllib
@@ -18,7 +18,8 @@ _REQUIRED: Any = object()
 
 
 class Table:
-    """One table. Keys are read by the type that they should have; `finish` rejects all others."""
+    """One table of a TOML file. Each method reads a key with the type that it must have; `finish`
+    rejects keys that were not read."""
 
     def __init__(
         self, path: Path, name: str, data: dict[str, Any], lines: dict[str, int] | None = None
@@ -27,7 +28,8 @@ class Table:
         self._asked: list[str] = []
 
     def where(self, key: str) -> str:
-        """File, line and key; the line of the nearest table above where there is no such key."""
+        """Location of a key for messages: file, line and key. For a missing key, the line is that
+        of the nearest table above it."""
         place = self._below(key)
         known = re.split(r"(?=[.\[])", place)
         for count in range(len(known), 0, -1):
@@ -38,7 +40,7 @@ class Table:
 
     @property
     def here(self) -> str:
-        """File, line and name of the table itself."""
+        """Location of the table for messages: file, line and name."""
         line = self._lines.get(self.name)
         at = f"{self.path}:{line}" if line else f"{self.path}"
         return f"{at}, {self.name}" if self.name else at
@@ -50,8 +52,8 @@ class Table:
     def numbers(
         self, key: str, *shapes: tuple[int | None, ...], default: Any = _REQUIRED, unit: str = ""
     ) -> Any:
-        """An array of one of the shapes (None: any size; (): a number, returned as float). With a
-        `unit`, texts such as "20 mm" are converted."""
+        """Read an array with one of the shapes (None: any size; (): a number, returned as float).
+        With a `unit`, texts such as "20 mm" are converted."""
         description = " or ".join(_describe(shape) for shape in shapes)
         value = self._get(key, default, description)
         if value is default and key not in self._data:
@@ -77,25 +79,25 @@ class Table:
         return value
 
     def is_word(self, key: str) -> bool:
-        """Whether a text stands there that is no quantity."""
+        """Whether the value of the key is a text other than a quantity such as "20 mm"."""
         text = self._data.get(key)
         return isinstance(text, str) and not is_quantity(text)
 
     def table(self, key: str, *, needed: bool = False) -> "Table":
-        """The table below; an empty one where it is missing and not needed."""
+        """Read the table at a key; an empty one if it is missing and not `needed`."""
         value = self._get(key, _REQUIRED if needed else {}, f"a table [{self._below(key)}]")
         require(isinstance(value, dict), self.where(key), value, f"a table [{self._below(key)}]")
         return Table(self.path, self._below(key), value, self._lines)
 
     def tables(self, key: str) -> "list[Table]":
-        """The tables of an array of tables, none where it is missing."""
+        """Read an array of tables; an empty list if it is missing."""
         value = self._get(key, [], f"tables [[{self._below(key)}]]")
         ok = isinstance(value, list) and all(isinstance(x, dict) for x in value)
         require(ok, self.where(key), value, f"tables [[{self._below(key)}]]")
         return [self.row(key, i) for i in range(len(value))]
 
     def row(self, key: str, *index: int) -> "Table":
-        """The table at a place of a list, or of lists in it."""
+        """Read the table at an index of a list, or at several indices of nested lists."""
         value = self.raw(key)
         for i in index:
             value = value[i]
@@ -103,7 +105,7 @@ class Table:
         return Table(self.path, name, value, self._lines)
 
     def put(self, place: str, value: Any) -> None:
-        """Another value for the key at a place below, `tables[1].key`."""
+        """Set the value of a key, given by its path from this table: `tables[1].key`."""
         keys = [int(x[1:-1]) if x[0] == "[" else x for x in re.findall(r"[^.\[\]]+|\[\d+\]", place)]
         node: Any = self._data
         for i, key in enumerate(keys):
@@ -118,16 +120,16 @@ class Table:
                 node = cast(Any, node)[key]
 
     def needed(self, key: str, expected: str) -> None:
-        """Refuse that a key is missing."""
+        """Raise an error if a key is missing."""
         self._get(key, _REQUIRED, expected)
 
     def raw(self, key: str) -> Any:
-        """What stands there, as it is."""
+        """Read the value of a key without checks or conversion."""
         self._ask(key)
         return self._data[key]
 
     def finish(self) -> None:
-        """Refuse keys that nothing has asked for."""
+        """Raise an error if the table has keys that were not read."""
         for key, value in self._data.items():
             known = "one of " + ", ".join(self._asked)
             for near in get_close_matches(key, self._asked, 1):
@@ -136,7 +138,8 @@ class Table:
 
     @contextmanager
     def naming(self, key: str = "") -> Iterator[None]:
-        """Errors of what is made from this table say where its numbers stand."""
+        """Add the location in the file to errors that occur while an object is constructed from
+        this table."""
         try:
             yield
         except ValueError as error:
@@ -144,7 +147,7 @@ class Table:
             if text.startswith(str(self.path)):
                 raise
             place, _, reason = text.partition(": got ")
-            # fields of parts may say whose they are: `bars.width`
+            # names of fields may begin with the part that they belong to: `bars.width`
             place = place.removeprefix(f"{self.name.split('.')[-1]}.")
             named = not key and reason and re.fullmatch(r"[\w.\[\]]+", place)
             at = self.where(place) if named else self.where(key) if key else self.here
@@ -160,7 +163,7 @@ class Table:
     def _get(self, key: str, default: Any, expected: str) -> Any:
         self._ask(key)
         if key not in self._data and default is _REQUIRED:
-            # misspelt, rather than missing
+            # an unread key with a similar name is probably a misspelling of this one
             for near in get_close_matches(key, set(self._data) - set(self._asked), 1, 0.75):
                 unknown = f"an unknown key (= {self._data[near]})"
                 require(False, self.where(near), unknown, f"{key}: {expected}")
@@ -169,7 +172,7 @@ class Table:
 
 
 def read_toml(path: str | Path) -> Table:
-    """A file as a table. Raises `ValueError` where it is no TOML."""
+    """Read a TOML file as a table. Raises `ValueError` if the text is not TOML."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -178,12 +181,12 @@ def read_toml(path: str | Path) -> Table:
         raise ValueError(f"{path}: got bytes that are no text, expected UTF-8") from error
     except RecursionError as error:
         raise ValueError(f"{path}: got lists nested too deep to be read") from error
-    except ValueError as error:  # of TOML, or of integers with thousands of digits
+    except ValueError as error:  # invalid TOML, or integers with thousands of digits
         raise ValueError(f"{path}: got text that is not TOML ({error})") from error
 
 
 def _measured(where: str, value: Any, unit: str) -> Any:
-    """The same with numbers in place of texts that are quantities."""
+    """Replace texts that are quantities by numbers in the `unit`, also in nested lists."""
     if isinstance(value, list):
         return [_measured(where, x, unit) for x in value]
     if isinstance(value, str) and is_quantity(value):
@@ -192,7 +195,8 @@ def _measured(where: str, value: Any, unit: str) -> Any:
 
 
 def _array(value: Any) -> np.ndarray | None:
-    """Numbers, nested lists of equal lengths; None for anything else, booleans included."""
+    """Convert a number, or nested lists of equal lengths, to an array; None for anything else,
+    booleans included."""
     if not _only_numbers(value):
         return None
     try:

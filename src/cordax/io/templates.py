@@ -17,8 +17,8 @@ _WIDTH = 100
 
 
 def starting_file(kind: str) -> str:
-    """The text of a machine file of a kind, or of an example, that runs as it is; comments at its
-    end list further keys."""
+    """Return the text of a machine file for a kind of machine or an example. The file runs without
+    changes; comments at its end list further keys."""
     word = kind.lower().replace("-", "_")
     known = machine_kinds()
     if word in known and word not in (*examples(), *STARTING):
@@ -28,7 +28,7 @@ def starting_file(kind: str) -> str:
 
 
 def _plain(kind: str, make: Callable) -> str:
-    """A file for a machine whose parameters all have defaults."""
+    """Text of a file for a machine whose arguments all have defaults."""
     needed = [a.name for a in arguments(make).values() if a.required]
     expected = f"an example of `cordax list`: {kind} has no starting file, since it needs "
     require(not needed, "kind", kind, expected + ", ".join(needed))
@@ -42,7 +42,7 @@ def _plain(kind: str, make: Callable) -> str:
 
 
 def _more(path: Path) -> str:
-    """Keys that a file leaves out, with their defaults, table by table."""
+    """Comments that list, table by table, the keys that a file omits, with their defaults."""
     seen: list[tuple[str, Callable, dict[str, Any]]] = []
     read_machine(path, seen=seen)
     lines, described = [], set()
@@ -63,7 +63,7 @@ def _more(path: Path) -> str:
 
 
 def _toml(x: Any, bases: tuple[type, ...], place: str) -> str:
-    """A default value as TOML text."""
+    """Format a default value as TOML text."""
     if x is None:
         return "(none)"
     if isinstance(x, bool):
