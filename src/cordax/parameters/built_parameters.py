@@ -14,7 +14,7 @@ from .parameter import Parameter, ParameterSet, kind_of, numbered
 
 
 class BuiltParameters(ParameterSet):
-    """Parameters from which a `function` of values by name and a recording builds experiments."""
+    """Parameters of a `function` that builds an experiment from values by name and a recording."""
 
     labels: tuple[str, ...] = eqx.field(static=True, default=())  # one per array
     function: Callable[[dict[str, Any], Any], Experiment] | None = eqx.field(
@@ -22,7 +22,7 @@ class BuiltParameters(ParameterSet):
     )
     recordings: tuple[Recipe, ...] = eqx.field(
         static=True, default=()
-    )  # functions that return them
+    )  # functions that return the recordings
 
     def named(self, y, recording: int) -> dict[str, jax.Array]:
         """Arrays by name for a recording, at search coordinates `y`, shape (p,)."""
@@ -30,8 +30,8 @@ class BuiltParameters(ParameterSet):
         return {name: x for name, x, only in rows if only in (None, recording)}
 
     def build(self, y, recording: int = 0, data=None) -> Experiment:
-        """The experiment of a recording at search coordinates `y`, shape (p,); of other `data` with
-        the parameters of that recording."""
+        """Build the experiment of a recording at search coordinates `y`, shape (p,). If `data` is
+        given, it replaces the recording, whose parameters are used."""
         assert self.function is not None
         data = self.recordings[recording]() if data is None else data
         built = self.function(self.named(y, recording), data)
@@ -40,7 +40,7 @@ class BuiltParameters(ParameterSet):
         return built if built.integrator else built.replace(integrator="rosenbrock_2")
 
     def subset(self, recordings: Sequence[int]) -> "BuiltParameters":
-        """The parameters of selected recordings, numbered from zero."""
+        """Parameters of selected recordings, which are numbered from zero."""
         smaller = super().subset(recordings)
         kept = [only is None or only in recordings for only in self.only]
         labels = tuple(x for x, keep in zip(self.labels, kept, strict=True) if keep)
@@ -50,7 +50,7 @@ class BuiltParameters(ParameterSet):
     def insert(
         self, experiment: Experiment, y, recording: int = 0, *, start: bool = True
     ) -> Experiment:
-        """The experiment of a recording at `y`, with the time settings of `experiment`."""
+        """Build the experiment of a recording at `y`, with the time settings of `experiment`."""
         if not start:
             raise ValueError(
                 "predict(experiment) is not supported for a fit with a build function; build the "
@@ -65,7 +65,8 @@ def built_parameters(
     recordings: Sequence[Any],
     parameters: Mapping[str, Any] | Sequence[Parameter],
 ) -> BuiltParameters:
-    """Parameters by name with their start values, or `Parameter`s with `start=`."""
+    """Collect the parameters of a `build` function, given as initial values by name or as
+    `Parameter`s with `start=`."""
     if isinstance(parameters, Mapping):
         parameters = [Parameter(name, start=value) for name, value in parameters.items()]
     listed = isinstance(parameters, Sequence) and len(parameters) > 0

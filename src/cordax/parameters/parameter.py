@@ -1,4 +1,4 @@
-"""Named numbers of an experiment, to be fitted or varied, and the coordinates of a search."""
+"""Named parameters of an experiment, to be fitted or varied, and their search coordinates."""
 
 import dataclasses
 import math
@@ -19,7 +19,7 @@ Transform = Literal["log", "linear"]
 
 
 def _plain(start: Any) -> Any:
-    """Nested tuples, which can be compared, of an array."""
+    """Convert an array to nested tuples, which can be compared."""
     if start is None or is_number(start):
         return start
     nested = lambda x: tuple(map(nested, x)) if isinstance(x, list) else x
@@ -27,26 +27,26 @@ def _plain(start: Any) -> Any:
 
 
 class Parameter(eqx.Module):
-    """A number, or an array of numbers, to be fitted.
+    """A parameter to be fitted, varied or optimised: a number or an array.
 
     **Arguments:**
 
     - `name`: a dotted path on the machine such as `"tendon.stiffness"`, with an index for one entry
-      of an array, `"springs.stiffness[2]"`. Paths that begin with `state0.` or `control.` lead to
-      the start and the controller, `"state0.q[0]"`. Any text if `where` is given.
+      of an array, `"springs.stiffness[2]"`. Paths that begin with `state0.` or `control.` refer to
+      the initial state and the controller, `"state0.q[0]"`. Any text if `where` is given.
     - `where`: a function from the machine to the array, instead of a path.
     - `transform`: "log" searches the logarithm, so that the value stays positive and steps are
-      relative; "linear" the number itself. Default: "log" for positive start values of the machine
-      and its controller.
-    - `bounds`: (low, high); the search then stays between them, in logit coordinates.
-    - `each`: with several recordings, one value for each of them, named `name@0`, `name@1`...,
-      instead of one for all. Default: each for the start (`state0.`), one for all else.
-    - `prior`: (mean, standard deviation), what is known of the value before the fit.
-    - `unit`: for tables; found in the docstring of the machine's part if not given.
-    - `start`: where the search begins, one number or an array; by default the value that the
-      experiment has. Required if a function builds the experiments.
-    - `tied`: other numbers, by name and of the same shape, that are always given the same value:
-      both springs of a pair, a path that ends when the run does.
+      relative; "linear" searches the value itself. Default: "log" for positive initial values of
+      the machine and its controller, otherwise "linear".
+    - `bounds`: (low, high); the search then stays between them. A fit uses logit coordinates.
+    - `each`: with several recordings, use one value for each of them, named `name@0`, `name@1`...,
+      instead of a common value. Default: True for the initial state (`state0.`), False otherwise.
+    - `prior`: (mean, standard deviation) of the value before the fit.
+    - `unit`: unit in tables; by default the one that the field of the machine declares.
+    - `start`: initial value of the search, one number or an array; by default the value in the
+      experiment. Required if a function builds the experiments.
+    - `tied`: names of other parameters of the same shape that always have the same value: the
+      second spring of a pair, or the end time of a path that ends with the run.
 
     **Example:**
 
@@ -101,17 +101,17 @@ class Parameter(eqx.Module):
 
 
 def _pair(given: Any) -> tuple[float, float] | None:
-    """Two finite numbers, or None."""
+    """Return `given` if it is a tuple of two finite numbers, otherwise None."""
     pair = given if isinstance(given, tuple) else ()
     return pair if len(pair) == 2 and all(is_number(x) and np.isfinite(x) for x in pair) else None
 
 
 class ParameterSet(eqx.Module):
-    """All parameters of a fit as one vector y of search coordinates, zero at the start.
+    """All parameters of a fit as one vector y of search coordinates, zero at the initial values.
 
     value = start exp(y) ("log"), start + scale y ("linear"),
-    or low + (high - low) sigmoid(y + y_0) ("bounded"). The scale is the width of the bounds,
-    else |start|, or 1 if that is zero.
+    or low + (high - low) sigmoid(y + y_0) ("bounded"). `start` is the initial value. The scale is
+    the width of the bounds if there are any, otherwise |start|, or 1 if that is zero.
     """
 
     names: tuple[str, ...] = eqx.field(static=True)  # one per number
@@ -123,7 +123,7 @@ class ParameterSet(eqx.Module):
     only: tuple[int | None, ...] = eqx.field(static=True)
     #: (mean, standard deviation) of each place, or None
     priors: tuple[tuple[float, float] | None, ...] = eqx.field(static=True)
-    units: tuple[str, ...] = eqx.field(static=True)  # one per number; "" if nobody knows
+    units: tuple[str, ...] = eqx.field(static=True)  # one per number; "" if unknown
 
     @property
     def size(self) -> int:
@@ -131,17 +131,17 @@ class ParameterSet(eqx.Module):
 
     @property
     def origin(self) -> jax.Array:
-        """The start in search coordinates: zeros, shape (p,)."""
+        """Initial values in search coordinates: zeros, shape (p,)."""
         return jnp.zeros(self.size, jnp.result_type(*self.starts))
 
     @property
     def number_kinds(self) -> tuple[str, ...]:
-        """The kind of each number."""
+        """Kind of each number ("log", "linear" or "bounded")."""
         return self._spread(self.kinds)
 
     @property
     def number_bounds(self) -> tuple[tuple[float, float] | None, ...]:
-        """The bounds of each number, or None."""
+        """Bounds of each number, or None."""
         return self._spread(self.bounds)
 
     def _spread(self, things) -> tuple:
@@ -149,11 +149,11 @@ class ParameterSet(eqx.Module):
         return tuple(thing for thing, start in pairs for _ in range(start.size))
 
     def rows(self, recordings: Sequence[int]) -> np.ndarray:
-        """Which numbers matter for some recordings, bool, shape (p,)."""
+        """Whether each number is a parameter of the given recordings, bool, shape (p,)."""
         return np.array(self._spread([only is None or only in recordings for only in self.only]))
 
     def subset(self, recordings: Sequence[int]) -> "ParameterSet":
-        """The parameters of some recordings, which are numbered in this order."""
+        """Parameters of the given recordings, which are numbered from zero in this order."""
         kept = [only is None or only in recordings for only in self.only]
         place = {recording: i for i, recording in enumerate(recordings)}
         rows = self.rows(recordings)
@@ -172,7 +172,7 @@ class ParameterSet(eqx.Module):
         )
 
     def values(self, y) -> jax.Array:
-        """Values at search coordinates `y`, shape (p,) each."""
+        """Parameter values at search coordinates `y`, shape (p,) each."""
         return jnp.concatenate([x.ravel() for x in self._arrays(y)])
 
     def coordinates(self, values) -> np.ndarray:
@@ -189,15 +189,15 @@ class ParameterSet(eqx.Module):
     def insert(
         self, experiment: Experiment, y, recording: int = 0, *, start: bool = True
     ) -> Experiment:
-        """The experiment of a recording with the numbers at `y`, those of the start only if it is
-        to be that of the recording."""
+        """Experiment of a recording with the parameters at `y`. `start=False` leaves its initial
+        state unchanged."""
         for place, value, only in zip(self.places, self._arrays(y), self.only, strict=True):
             if only in (None, recording) and (start or not place.of_start):
                 experiment = place.write(experiment, value)
         return experiment
 
     def prior_residuals(self, y) -> jax.Array:
-        """How many standard deviations the numbers that have priors are off their means, shape
+        """Differences of the values with priors from their means, in standard deviations, shape
         (n_priors,)."""
         rows = [
             ((x - prior[0]) / prior[1]).ravel()
@@ -237,9 +237,10 @@ def collect(
     *,
     timed: bool = False,
 ) -> ParameterSet:
-    """Find parameters in the experiment, or in those of several recordings. The search starts at
-    their values there; a parameter that all recordings share starts at its value in the first.
-    `timed`: the name "duration" is the experiment's duration [s]."""
+    """Collect parameters of an experiment, or of the experiments of several recordings.
+
+    The search starts at their values there. A parameter that all recordings share starts at its
+    value in the first experiment. `timed`: the name "duration" is the experiment's duration [s]."""
     require(
         isinstance(parameters, (list, tuple))
         and len(parameters) > 0
@@ -285,8 +286,8 @@ def collect(
 
 
 def collect_box(parameters: Sequence[str | Parameter], experiment: Experiment) -> ParameterSet:
-    """Parameters of a search within a box: all are "linear", and `bounds` limit their values. The
-    duration of the experiment [s] may be one of them."""
+    """Collect the parameters of a search within a box: all are "linear", and `bounds` limit their
+    values. The duration of the experiment [s] may be one of them."""
     for p in (p for p in parameters if isinstance(p, Parameter)):
         require(p.prior is None, f"{p.name}: prior", p.prior, "none: it belongs to `identify`")
         require(not p.each, f"{p.name}: each", p.each, "none: it belongs to `identify`")
@@ -308,7 +309,7 @@ def _place(parameter: Parameter, experiment: Experiment, timed: bool = False) ->
 
 
 def _require_alike(parameter: Parameter, start, experiments: list[Experiment]) -> None:
-    """What is shared has one shape."""
+    """Check that a shared parameter has the same shape in all experiments."""
     for i, other in enumerate(experiments[1:], 1):
         shape = jnp.shape(_place(parameter, other).read(other))
         given = f"shape {shape} in the experiment of recording {i}"
@@ -321,7 +322,7 @@ def numbered(name: str, shape) -> list[str]:
 
 
 def kind_of(parameter: Parameter, start) -> str:
-    """How a parameter with this start is searched: "log", "linear" or "bounded"."""
+    """Kind of search coordinate for this initial value: "log", "linear" or "bounded"."""
     values = known_values(start)
     if parameter.bounds is not None:
         low, high = parameter.bounds
@@ -331,14 +332,14 @@ def kind_of(parameter: Parameter, start) -> str:
     positive = values is None or bool(np.all(values > 0))
     if parameter.transform == "log":
         require(positive, parameter.name, start, "a positive start for the log transform")
-    # coordinates may change their sign on the way
+    # coordinates may change their sign during the search
     start_number = parameter.name.startswith("state0")
     return parameter.transform or ("log" if positive and not start_number else "linear")
 
 
 def varied(base: Experiment, row: Mapping[str, Any]) -> Experiment:
-    """`base` with the numbers of `row`, by the names of `Parameter`; a single number fills an
-    array."""
+    """Copy of `base` with the parameter values of `row`, by name as in `Parameter`. A single number
+    sets all entries of an array."""
     for name, value in row.items():
         place = collect([name], base).places[0]
         old = place.read(base)
@@ -350,12 +351,12 @@ def varied(base: Experiment, row: Mapping[str, Any]) -> Experiment:
 
 
 def unit_of_parameter(base: Experiment, name: str) -> str:
-    """The unit of a number by its name, "" if nobody knows it."""
+    """Unit of a parameter by its name, "" if it is unknown."""
     return (*collect([name], base).units, "")[0]
 
 
 class Vary(eqx.Module):
-    """From a row of numbers, by name, to the experiment that has them."""
+    """Function from parameter values by name to the experiment with these values."""
 
     base: Experiment
 

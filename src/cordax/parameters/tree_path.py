@@ -1,4 +1,4 @@
-"""Where a number of an experiment is: by a dotted path, or by a function of the machine."""
+"""Places of parameters in an experiment, by a dotted path or by a function of the machine."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ DURATION = "duration"
 
 
 class Place(eqx.Module):
-    """How to read one parameter from an experiment and write it back."""
+    """Place of a parameter in an experiment, where it is read and written."""
 
     leaf: Callable[[Experiment], Any] = eqx.field(static=True)
     entry: tuple[int, ...] | None = eqx.field(static=True, default=None)
@@ -37,7 +37,7 @@ class Place(eqx.Module):
     def write(self, experiment: Experiment, value) -> Experiment:
         for place in self.tied:
             experiment = place.write(experiment, value)
-        if self.of_time:  # not an array: who simulates sets it
+        if self.of_time:  # not an array; set by the code that simulates
             return experiment
         if self.entry is not None:
             value = self.leaf(experiment).at[self.entry].set(value)
@@ -51,9 +51,9 @@ def place_of(
     tied: Sequence[str] = (),
     timed: bool = False,
 ) -> Place:
-    """Place of a parameter by its dotted path `name`, or by `where`, a function of the machine;
-    with the places that are `tied` to it, of the same shape. `timed`: "duration" is the
-    experiment's duration [s]."""
+    """Find the place of a parameter by its dotted path `name`, or by `where`, a function of the
+    machine. `tied`: paths of parameters of the same shape that are written together with it.
+    `timed`: "duration" is the experiment's duration [s]."""
     if timed and name == DURATION:
         require(where is None, DURATION, "where", "a Parameter without it")
         place = Place(Duration())
@@ -101,8 +101,8 @@ def _by_path(name: str, experiment: Experiment) -> Place:
 
 
 class Path(eqx.Module):
-    """Follow attributes and indices. Equal paths are equal, so that a second fit is not
-    retraced."""
+    """Function that follows attributes and indices in an experiment. Paths with the same steps
+    compare equal, so that a second fit is not traced again."""
 
     steps: tuple = eqx.field(static=True)
 
@@ -120,14 +120,15 @@ class Path(eqx.Module):
 
 
 class Duration(eqx.Module):
-    """The duration of an experiment [s]."""
+    """Function that returns the duration of an experiment [s]."""
 
     def __call__(self, experiment):
         return jnp.asarray(experiment.duration, float)
 
 
 class OfMachine(eqx.Module):
-    """A function of the experiment's machine. Equal for equal functions, like `Path`."""
+    """A function of the experiment's machine. Two of them compare equal if their functions are
+    equal, as for `Path`."""
 
     where: Callable[[Any], Any] = eqx.field(static=True)
 
@@ -139,7 +140,7 @@ class OfMachine(eqx.Module):
 
 
 def _steps(path: str) -> tuple[str | tuple[int, ...], ...]:
-    """`"bodies[1].mass[0,2]"` as ("bodies", (1,), "mass", (0, 2))."""
+    """Split a path: `"bodies[1].mass[0,2]"` becomes ("bodies", (1,), "mass", (0, 2))."""
     token = re.compile(r"\.?([A-Za-z_]\w*)|\[(\d+(?:,\d+)*)\]")
     steps, used = [], 0
     while used < len(path):
@@ -159,7 +160,7 @@ def _steps(path: str) -> tuple[str | tuple[int, ...], ...]:
 
 
 def _choices(node) -> str:
-    """The fields of a module, for an error message."""
+    """List the fields of a module for an error message."""
     if not isinstance(node, eqx.Module):
         return f"a module with parameters; {type(node).__name__} has none"
     names = [

@@ -1,4 +1,4 @@
-"""From one experiment and a table of numbers to measures of every variant."""
+"""Simulation of one experiment for every row of a table of parameter values."""
 
 import dataclasses
 import pickle
@@ -45,25 +45,28 @@ def sweep(
 
     **Arguments:**
 
-    - `experiment`: what is simulated; its `duration` must be given.
-    - `vary`: columns of numbers by the names of `Parameter` ("tendon.stiffness", "state0.q[0]"),
-      one row for each variant: `grid({...})`, `latin_hypercube({...}, n)`, or any columns of one
-      length.
-    - `measures`: what is kept of each motion: "largest tension", "final x", `Measure`s, or named
-      functions of a trajectory.
-    - `envelope`: quantities whose mean, deviation and extremes over all variants are kept at every
-      stored instant.
-    - `folder`: where finished shards are written as they come. A sweep that was killed goes on from
-      there; nothing that is finished is lost or computed again. A folder with a sweep of another
-      experiment, table or code (functions, classes and global values of the user included) is
-      rejected unless `overwrite`. An older sweep that still runs in an overwritten folder ends.
-    - `shard`: rows that are computed and written together; `chunk` as in `simulate_batch`.
-    - `executor`: any `concurrent.futures.Executor` (a process pool, dask's or ray's): each shard is
-      one task. In this process otherwise. With several processes of `jax.distributed`, each takes
-      its share of the shards.
-    - `progress`: show a bar.
+    - `experiment`: the experiment to simulate; it must have a `duration`.
+    - `vary`: columns of parameter values by name, as in `Parameter` ("tendon.stiffness",
+      "state0.q[0]"), with one row for each variant: `grid({...})`, `latin_hypercube({...}, n)`, or
+      any columns of equal length.
+    - `measures`: quantities that are stored for each variant: "largest tension", "final x",
+      `Measure`s, or named functions of a trajectory.
+    - `envelope`: quantities whose mean, standard deviation and extremes over all variants are
+      stored at every stored instant.
+    - `folder`: folder to which each shard is written as soon as it is finished. A sweep that was
+      killed resumes from there; finished shards are neither lost nor computed again. A folder with
+      a sweep of another experiment, table or code (functions, classes and global values of the user
+      included) is rejected unless `overwrite`. If a folder is overwritten while an older sweep
+      still runs in it, the older sweep stops.
+    - `shard`: number of rows that are computed and written together; `chunk` as in
+      `simulate_batch`.
+    - `executor`: any `concurrent.futures.Executor` (a process pool, or that of dask or ray); each
+      shard is one task. By default shards run in this process. With several processes of
+      `jax.distributed`, each process computes its share of the shards.
+    - `progress`: show a progress bar.
 
-    One variant that fails leaves the others alone: its `result` says why, its measures are NaN.
+    A variant that fails does not affect the others: its `result` is the reason, and its measures
+    are NaN.
 
     **Example:**
 
@@ -82,7 +85,9 @@ def sweep(
     require(experiment.duration is not None, "duration", None, "an experiment with a duration [s]")
     table = checked(vary)
     require_whole("shard", shard, 1)
-    varied(experiment, {name: column[0] for name, column in table.items()})  # names and shapes
+    varied(
+        experiment, {name: column[0] for name, column in table.items()}
+    )  # check names and shapes
     rows = len(next(iter(table.values())))
     chosen = as_measures(measures)
     job = Job(experiment, chosen, tuple(envelope), chunk, bool(jax.config.jax_enable_x64))  # pyright: ignore
@@ -111,7 +116,7 @@ def sweep(
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What every shard has in common."""
+    """Data that all shards of a sweep share."""
 
     experiment: Experiment
     measures: tuple[Any, ...]
@@ -122,7 +127,9 @@ class Job:
 
 
 class _Keep:
-    """What is kept of a trajectory; equal ones compare equal, so that nothing compiles twice."""
+    """Function that extracts measures and envelope quantities from a trajectory.
+
+    Two instances with the same settings compare equal, so that nothing is compiled twice."""
 
     def __init__(self, measures, envelope):
         self.measures, self.envelope = measures, envelope
@@ -144,7 +151,7 @@ class _Keep:
 
 
 def run_shard(job: Job, folder: Path | None, index: int, part: dict[str, np.ndarray]) -> dict:
-    """Simulate the rows of one shard, and write what was found."""
+    """Simulate the rows of one shard, and write the results to `folder` if it is given."""
     keep = _Keep(job.measures, job.envelope)
     kept = simulate_batch(Vary(job.experiment), part, chunk=job.chunk, keep=keep)
     codes = np.asarray(kept["result"])
@@ -166,9 +173,10 @@ def run_shard(job: Job, folder: Path | None, index: int, part: dict[str, np.ndar
 def run_elsewhere(
     packed: bytes, x64: bool, expected: bytes | None, folder: Path | None, index: int, part
 ) -> dict:
-    """`run_shard` in another process, whose precision is set before its arrays are made. Raises
-    `RuntimeError` if code or global values differ from those of the process that began the sweep:
-    `expected` is the digest of the job there, None if it is not known."""
+    """Run `run_shard` in another process, whose precision is set before arrays are created.
+
+    `expected` is the digest of the job in the process that began the sweep, None if it is not
+    known. Raises `RuntimeError` if code or global values differ from those of that process."""
     if x64:
         enable_x64()
     job = pickle.loads(packed)
@@ -186,13 +194,15 @@ def _code_of(job: Job) -> bytes | None:
 
 
 def _results(job: Job, executor: Executor | None, folder, parts: dict[int, dict]):
-    """Shards as they are finished. One that raises ends the sweep after the others."""
+    """Yield the index and results of each shard when it is finished.
+
+    With an executor, an error in one shard is raised only after the others are finished."""
     if executor is None:
         for i, part in parts.items():
             yield i, run_shard(job, folder, i, part)
         return
     packed = pickle.dumps(job)
-    expected = _code_of(pickle.loads(packed))  # objects shared as in a worker
+    expected = _code_of(pickle.loads(packed))  # unpickled: objects are shared as in a worker
     job_of = lambda i: (packed, job.x64, expected, folder, i, parts[i])
     start = lambda i: executor.submit(run_elsewhere, *job_of(i))
     waiting = {start(i): i for i in parts}
@@ -212,7 +222,7 @@ def _results(job: Job, executor: Executor | None, folder, parts: dict[int, dict]
 
 
 def _units(experiment: Experiment, table, measures) -> dict[str, str]:
-    """Of what is varied and measured, by name, where they are known."""
+    """Units of the varied parameters and the measures by name, where they are known."""
     found = {name: unit_of_parameter(experiment, name) for name in table}
     named = [m for m in measures if isinstance(m, Measure)]
     found |= {m.name: unit_of(experiment.system, m.quantity) for m in named}
@@ -237,7 +247,9 @@ def _page(job: Job, table, rows: int, shard: int) -> dict[str, Any]:
 
 
 def _digest(thing: Any) -> str:
-    """Of everything that a thing can reach; unlike any other where that is not known."""
+    """Digest of an object and of all objects that it refers to.
+
+    If it cannot be determined, the result is a random text that equals no other digest."""
     digest = digest_of(thing)
     return uuid.uuid4().hex if digest is None else digest.hex()[:32]
 

@@ -1,4 +1,6 @@
-"""What is kept of a variant's motion, computed beside it so that no trajectory is stored."""
+"""Measures and envelopes: quantities that a sweep stores for its variants.
+
+They are computed together with the simulation, so that no trajectories are stored."""
 
 from typing import Any, NamedTuple
 
@@ -20,9 +22,11 @@ _KINDS = {
 
 
 class Measure(eqx.Module):
-    """`kind` of a quantity by its name in the trajectory: its `final` value, its `largest` or
-    `smallest`, their distance (`span`), or the root of its mean square (`rms`), over the stored
-    instants, in the quantity's unit. A quantity with components has one number for each."""
+    """A number computed from a quantity of a trajectory over the stored instants.
+
+    `quantity` is its name in the trajectory. `kind` is "final" (last value), "largest", "smallest",
+    "span" (largest less smallest) or "rms" (root mean square). The result has the unit of the
+    quantity. A quantity with components gives one number for each of them."""
 
     kind: str = eqx.field(static=True)
     quantity: str = eqx.field(static=True)
@@ -39,7 +43,7 @@ class Measure(eqx.Module):
 
     @staticmethod
     def read(text: str) -> "Measure":
-        """From "largest tension"."""
+        """Parse a text such as "largest tension"."""
         words = text.split() if isinstance(text, str) else []
         kinds = ", ".join(_KINDS)
         require(len(words) == 2, "measure", repr(text), f"'KIND NAME' with a kind of {kinds}")
@@ -47,8 +51,8 @@ class Measure(eqx.Module):
 
 
 class Envelope(NamedTuple):
-    """A quantity of all variants that finished, over time: `t` (k,) [s], and `mean`, standard
-    `deviation`, `low` and `high` (k, ...)."""
+    """Statistics over time of a quantity over all successful variants: `t` (k,) [s], and `mean`,
+    standard `deviation`, `low` (smallest) and `high` (largest), (k, ...)."""
 
     t: np.ndarray
     mean: np.ndarray
@@ -58,11 +62,12 @@ class Envelope(NamedTuple):
 
 
 def sums(t, x, good) -> dict[str, Any]:
-    """What an `Envelope` is made of, of one batch: `t` (n, k), `x` (n, k, ...), and which members
-    count."""
+    """Sums over one batch from which an `Envelope` is computed.
+
+    `t` (n, k); `x` (n, k, ...); `good` (n,): which batch members are included."""
     t, x, good = np.asarray(t)[0], np.asarray(x), np.asarray(good)
     x = x[good]
-    # around the first member: the variance of numbers that hardly differ survives the subtraction
+    # relative to the first member, so that a small variance of large numbers is not cancelled
     pivot = x[0] if len(x) else np.zeros(x.shape[1:])
     away = x - pivot
     return {
@@ -77,13 +82,13 @@ def sums(t, x, good) -> dict[str, Any]:
 
 
 def joined(parts: list[dict[str, Any]]) -> Envelope | None:
-    """The envelope of several batches; None where no member finished."""
+    """Envelope over several batches; None if no batch member succeeded."""
     parts = [p for p in parts if int(p["count"]) > 0]
     if not parts:
         return None
     count = sum(int(p["count"]) for p in parts)
     pivot = parts[0]["pivot"]
-    # sums around one pivot: sum (x - a) = sum (x - b) + n (b - a)
+    # convert all sums to one pivot: sum (x - a) = sum (x - b) + n (b - a)
     total, square = 0.0, 0.0
     for p in parts:
         n, shift = int(p["count"]), p["pivot"] - pivot
@@ -97,7 +102,8 @@ def joined(parts: list[dict[str, Any]]) -> Envelope | None:
 
 
 def as_measures(measures) -> tuple[Any, ...]:
-    """`Measure`s from them or from words; other functions of a trajectory by their own name."""
+    """Convert texts to `Measure`s and check that all names differ; `Measure`s and other named
+    functions of a trajectory are unchanged."""
     found = [Measure.read(m) if isinstance(m, str) else m for m in measures]
     for m in found:
         named = callable(m) and isinstance(name_of(m), str)

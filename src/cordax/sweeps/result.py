@@ -1,4 +1,4 @@
-"""What a sweep found."""
+"""Result of a sweep."""
 
 import csv
 from pathlib import Path
@@ -17,11 +17,15 @@ from .measures import Envelope, joined
 
 
 class Sweep:
-    """Measures of every variant: `table`, the values that were varied, (n,) each by name;
-    `measures`, (n, ...) each by name, NaN where a variant failed or is not finished; `result`, (n,)
-    words, "successful" or why it failed, empty where not finished; `failure_time` (n,) [s];
-    `envelope`, quantities over time by name; `units` of what is varied and measured, by name, where
-    they are known."""
+    """Result of a sweep of n variants.
+
+    - `table`: values of the varied parameters by name, (n,) each.
+    - `measures`: measures by name, (n, ...) each; NaN where a variant failed or is not finished.
+    - `result`: texts (n,): "successful" or the reason of failure, empty where not finished.
+    - `failure_time` (n,) [s].
+    - `envelope`: `Envelope`s of quantities over time, by name.
+    - `base`: the experiment that was varied, None if it is not known.
+    - `units`: units of parameters and measures by name, where they are known."""
 
     def __init__(
         self,
@@ -38,7 +42,7 @@ class Sweep:
         self.units = units or {}
 
     def with_unit(self, name: str) -> str:
-        """A name of the table or of a measure with its unit, "tendon.stiffness [N/m]"."""
+        """Name of a parameter or measure with its unit, such as "tendon.stiffness [N/m]"."""
         return f"{name} [{self.units[name]}]" if name in self.units else name
 
     @property
@@ -47,7 +51,7 @@ class Sweep:
 
     @property
     def finished(self) -> np.ndarray:
-        """Which variants have been simulated, to whatever end, (n,)."""
+        """Whether each variant has been simulated, successfully or not, (n,)."""
         return self.result != ""
 
     @property
@@ -55,9 +59,10 @@ class Sweep:
         return self.result == "successful"
 
     def worst(self, measure: str, count: int = 5, *, smallest: bool = False) -> list[dict]:
-        """The variants with the largest (`smallest`: the smallest) values of a measure, first the
-        worst, each with its row, its numbers and its measures. Of several components the largest
-        counts."""
+        """Variants with the largest values of a measure (`smallest`: the smallest), worst first.
+
+        Each is a dictionary as returned by `row`. A measure with several components is represented
+        by its largest (`smallest`: smallest) one."""
         require_known("measure", measure, self.measures)
         values = self.measures[measure].reshape(self.size, -1)
         values = values.min(axis=1) if smallest else values.max(axis=1)
@@ -66,25 +71,25 @@ class Sweep:
         return [self.row(int(i)) for i in rows[:count]]
 
     def row(self, i: int) -> dict[str, Any]:
-        """One variant: its row, numbers, measures and result."""
+        """Data of variant `i`: its row, parameter values, measures and result."""
         columns = {**self.table, **self.measures, "result": self.result}
         plain = lambda x: x.item() if np.ndim(x) == 0 else np.asarray(x)
         return {"row": i, **{name: plain(x[i]) for name, x in columns.items()}}
 
     def experiment(self, i: int) -> Experiment:
-        """Variant `i` by itself, to be simulated and looked at."""
+        """Experiment of variant `i`, which can be simulated again."""
         base = self.base
         require(base is not None, "sweep", "one that was loaded", "Sweep.load(folder, experiment)")
         return varied(base, {name: x[i] for name, x in self.table.items()})  # pyright: ignore
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Everything as one table of columns, (n,) each; components are counted from one."""
+        """All data as columns of one table, (n,) each; components are counted from one."""
         numbers = as_columns({**self.table, **self.measures})
         return numbers | {"result": self.result, "failure_time": self.failure_time}
 
     def to_pandas(self):
-        """A `pandas.DataFrame`, one row for each variant, units in its `attrs["units"]` (needs the
-        `data` extra)."""
+        """Convert to a `pandas.DataFrame` with one row for each variant and units in its
+        `attrs["units"]` (needs the `data` extra)."""
         pd = of_extra("pandas", "data")
 
         table = pd.DataFrame(self.columns(), index=pd.RangeIndex(self.size, name="row"))
@@ -92,7 +97,7 @@ class Sweep:
         return table
 
     def to_csv(self, path: str | Path) -> Path:
-        """Write the table, one row for each variant; returns the path."""
+        """Write a CSV file with one row for each variant; returns its path."""
         path, columns = Path(path), self.columns()
         with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
@@ -102,7 +107,8 @@ class Sweep:
         return path
 
     def summary(self) -> str:
-        """How many finished and failed, what was varied, and how the measures are spread."""
+        """Text summary: numbers of finished and failed variants, ranges of the varied parameters
+        and of the measures."""
         good, done = int(self.succeeded.sum()), int(self.finished.sum())
         lines = [f"{self.size} variants: {done} finished, {done - good} of them failed"]
         for word in np.unique(self.result[self.finished & ~self.succeeded]):
@@ -122,8 +128,9 @@ class Sweep:
 
     @staticmethod
     def load(folder: str | Path, experiment: Experiment | None = None) -> "Sweep":
-        """Read a sweep from its folder, whatever is finished of it; with its `experiment` single
-        variants can be simulated again."""
+        """Read the finished part of a sweep from its folder.
+
+        If its `experiment` is given, single variants can be simulated again."""
         folder = Path(folder)
         page, table = shard_files.read_page(folder), shard_files.read_table(folder)
         count = -(-page["rows"] // page["shard"])
@@ -141,7 +148,7 @@ def together(
     base: Experiment | None,
     units: dict[str, str] | None = None,
 ) -> Sweep:
-    """One result from what the shards found; None where a shard is not finished."""
+    """Combine the results of all shards; None stands for a shard that is not finished."""
     rows = len(next(iter(table.values())))
     known = next((x for x in found if x is not None), None)
     names = [] if known is None else [n for n in known if n.startswith("measure/")]

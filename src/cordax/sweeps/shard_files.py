@@ -1,7 +1,7 @@
-"""A sweep on disk: a page of what it is, its table, and one file for every finished shard.
+"""Files of a sweep: a page that describes it, its table, and one file for each finished shard.
 
-Files appear complete or not at all, so that whatever is there when a sweep is killed is finished,
-and is not computed again."""
+Files are written atomically. All files that exist when a sweep is killed are therefore complete,
+and their shards are not computed again."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.atomic_files import replacing
 
-#: of this layout
+#: version of this file layout
 FORMAT = 1
 _PAGE, _TABLE = "sweep.json", "table.npz"
 
@@ -23,8 +23,10 @@ def shard_path(folder: Path, index: int) -> Path:
 
 
 def open_folder(folder: Path, page: dict[str, Any], table: dict[str, np.ndarray], overwrite: bool):
-    """Begin in `folder`, or go on with the same sweep there. Another one is refused, with what
-    differs, unless it is to be overwritten."""
+    """Begin a sweep in `folder`, or resume it if the folder holds the same sweep.
+
+    Raises `ValueError`, which names the differences, if it holds another sweep and `overwrite` is
+    False."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _PAGE
     if path.exists():
@@ -42,7 +44,7 @@ def open_folder(folder: Path, page: dict[str, Any], table: dict[str, np.ndarray]
     _save(folder / _TABLE, table)
     with replacing(path) as part:
         part.write_text(json.dumps(page, indent=2) + "\n", encoding="utf-8")
-    # after the page: from now on a process that still runs the older sweep writes no more shards
+    # after the page: a process that still runs the older sweep now writes no more shards
     for shard in folder.glob("shard-*.npz"):
         shard.unlink(missing_ok=True)
 
@@ -71,7 +73,7 @@ def read_table(folder: Path) -> dict[str, np.ndarray]:
 
 
 def origin_of(page: dict[str, Any], index: int, rows: dict[str, np.ndarray]) -> str:
-    """A digest of a sweep, by its page, and of the rows of one shard."""
+    """Digest of the page of a sweep and the rows of one shard."""
     digest = hashlib.sha256(json.dumps([page, index], sort_keys=True).encode())
     for name in sorted(rows):
         column = np.asarray(rows[name])
@@ -80,15 +82,17 @@ def origin_of(page: dict[str, Any], index: int, rows: dict[str, np.ndarray]) -> 
     return digest.hexdigest()
 
 
-#: name of the array in a shard that states what made it
+#: name of the array in a shard file that holds the digest of its origin
 _ORIGIN = "origin"
 
 
 def write_shard(
     folder: Path, index: int, found: dict[str, Any], page: dict[str, Any], rows: dict[str, Any]
 ) -> None:
-    """Write the results of `rows` together with their origin. Raises `RuntimeError` if the folder
-    belongs to another sweep by now. Should that happen during the writing, the origin shows it."""
+    """Write the results of `rows` together with the digest of their origin.
+
+    Raises `RuntimeError` if another sweep has overwritten the folder. If that happens during the
+    writing, the shard is recognised later by its origin."""
     path = folder / _PAGE
     if not path.is_file() or differences(read_page(folder), page):
         raise RuntimeError(
@@ -100,8 +104,10 @@ def write_shard(
 
 
 def read_shard(folder: Path, index: int, origin: str) -> dict[str, np.ndarray] | None:
-    """None where it is not finished, cannot be read, or was made by another sweep or from other
-    rows: a warning says so, and the shard is computed again."""
+    """Read a shard of a sweep that is resumed; None if it must be computed.
+
+    That is the case if it is not finished, cannot be read, or was written by another sweep or for
+    other rows. All cases except the first give a warning."""
     try:
         return load_shard(folder, index, origin, require_origin=True)
     except ValueError as error:
@@ -112,8 +118,10 @@ def read_shard(folder: Path, index: int, origin: str) -> dict[str, np.ndarray] |
 def load_shard(
     folder: Path, index: int, origin: str, require_origin: bool = False
 ) -> dict[str, np.ndarray] | None:
-    """None where it is not finished. Raises `ValueError` where it cannot be read or has another
-    origin; shards of earlier versions have none."""
+    """Read a shard; None if it is not finished.
+
+    Raises `ValueError` if it cannot be read or has another origin. Shards of earlier versions have
+    no origin; they are accepted unless `require_origin`."""
     path = shard_path(folder, index)
     if not path.exists():
         return None
@@ -135,5 +143,5 @@ def _load(path: Path) -> dict[str, np.ndarray]:
             return {name: data[name] for name in data.files}
     except FileNotFoundError:
         raise
-    except Exception as error:  # every way in which bytes can fail to be such a file
+    except Exception as error:  # damaged files raise errors of many types
         raise ValueError(f"{path}: got {error}, expected a file of a sweep") from error

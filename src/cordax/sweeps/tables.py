@@ -1,4 +1,4 @@
-"""Which variants: tables with one row for each, by the names of parameters."""
+"""Tables of variants: columns of parameter values by name, with one row for each variant."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,8 +11,8 @@ Table = dict[str, np.ndarray]
 
 
 def grid(values: Mapping[str, Sequence[float]]) -> Table:
-    """All combinations of values by name, as a table of columns, shape (n,) each; the last name
-    changes fastest."""
+    """Table of all combinations of values, given by name. Its columns have shape (n,) each; the
+    last name changes fastest."""
     axes = {name: _numbers(name, column) for name, column in values.items()}
     require(len(axes) > 0, "values", values, "at least one name with its values")
     for name, axis in axes.items():
@@ -28,8 +28,10 @@ def latin_hypercube(
     seed: int = 0,
     log: bool | Sequence[str] = False,
 ) -> Table:
-    """`count` rows spread evenly at random: of each range (low, high), cut into as many parts,
-    every part has one row. `log`: ranges are cut in equal ratios, all of them or those named."""
+    """Table of `count` random rows, spread evenly (Latin hypercube sampling).
+
+    Each range (low, high) is divided into `count` equal parts, and each part contains one row.
+    `log`: divide ranges by equal ratios, True for all of them, or a list of names."""
     require_whole("count", count, 1)
     require(len(ranges) > 0, "ranges", ranges, "at least one name with its range")
     table = {}
@@ -49,7 +51,8 @@ _RANGE = {False: "(low, high) with low < high", True: "(low, high) with 0 < low 
 
 
 def variation(text: str) -> tuple[str, np.ndarray]:
-    """`name=from:to:count`, `name=from:to:count:log` or `name=1,2,5` as a name and its values."""
+    """Parse `name=from:to:count`, `name=from:to:count:log` or `name=1,2,5` to a name and its
+    values."""
     name, sign, values = (part.strip() for part in text.partition("="))
     expected = "name=from:to:count, name=from:to:count:log or name=value,value"
     require(sign == "=" and name != "" and values != "", "vary", repr(text), expected)
@@ -67,7 +70,7 @@ def variation(text: str) -> tuple[str, np.ndarray]:
 
 
 def checked(table: Mapping[str, Sequence[float]]) -> Table:
-    """Columns of one length: finite numbers, shape (n,) or (n, ...)."""
+    """Check that columns are finite and of equal length; return arrays (n,) or (n, ...)."""
     ok = isinstance(table, Mapping) and len(table) > 0
     require(ok, "vary", table, "a table: name to a column of numbers, such as grid({...})")
     columns = {name: _numbers(name, column) for name, column in table.items()}
