@@ -42,16 +42,19 @@ class TendonDriven(Protocol):
 
 
 class ComputedTorque(Controller):
-    """Motor torques that would make joints with rigid tendons follow `reference` with error
-    dynamics `e'' + K_d e' + K_p e = 0`.
+    """Computed-torque controller of joints that are driven by tendons.
+
+    If the tendons were rigid, the joints would follow `reference` with the error dynamics
+    `e'' + K_d e' + K_p e = 0`.
 
         a     = alpha_d'' + K_d (alpha_d' - alpha') + K_p (alpha_d - alpha)
         -J_l^T T = M_s a + c_s + g + pivot friction            T by `distribution`
         torque = I_theta (J_l a + H alpha'^2)/B - B T + friction
 
-    Joint angles and rates are measured, motors are not. `friction` is the dry-friction
-    feed-forward: "none", "desired" (at the desired rates) or "measured". Gains K_p [1/s^2] and K_d
-    [1/s]; `period` [s] is the time between samples, None for control in every stage."""
+    The controller uses measured joint angles and rates, not those of the motors. `friction` selects
+    the feed-forward of dry friction: "none", "desired" (at the desired rates) or "measured" (at the
+    measured rates). Gains K_p [1/s^2] and K_d [1/s]; `period` [s] is the time between samples, None
+    for control in every stage of the integrator."""
 
     machine: TendonDriven = part_field()
     reference: Reference = reference_field()
@@ -98,16 +101,16 @@ class ComputedTorque(Controller):
         return self.distribution(W, machine.joint_torque(alpha, rate, a))
 
     def _acceleration(self, t, alpha, rate):
-        """Commanded joint accelerations [rad/s^2] and desired rates [rad/s], shape (n_joints,)
-        each."""
+        """Return the commanded joint accelerations [rad/s^2] and the desired rates [rad/s], shape
+        (n_joints,) each."""
         desired, desired_rate, desired_acceleration = self.reference(t)
         error, error_rate = desired - alpha, desired_rate - rate
         return desired_acceleration + self.K_d * error_rate + self.K_p * error, desired_rate
 
-    @kept_filter_jit  # some hundred small operations, each of which would be dispatched by itself
+    @kept_filter_jit  # otherwise some hundred small operations are dispatched one by one
     def start(self) -> State:
-        """Initial state on the reference at t = 0, with elastic tendons stretched by the tensions
-        of the static posture."""
+        """Return the initial state on the reference at t = 0. Elastic tendons are stretched by the
+        tensions of static equilibrium in this posture."""
         alpha, rate, _ = self.reference(0.0)
         zero = jnp.zeros_like(alpha)
         W = -self.machine.length_derivatives(alpha)[0].T
@@ -116,6 +119,6 @@ class ComputedTorque(Controller):
         )
 
     def tracking_error(self, trajectory):
-        """Joint angles minus desired ones [rad], shape (k, n_joints)."""
+        """Joint angles minus desired joint angles [rad], shape (k, n_joints)."""
         desired = positions(self.reference, trajectory.t)
         return trajectory.q[:, : desired.shape[1]] - desired

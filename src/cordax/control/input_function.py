@@ -9,15 +9,16 @@ from ..mechanics.reference_motion import Reference, merged, require_position
 
 
 class Programme(Controller):
-    """One scalar `Reference` for each input, in the unit of the input: for example a force that
-    grows, or a torque that oscillates. `inputs`: n_u references."""
+    """Inputs given by one scalar `Reference` for each input, in the unit of that input.
+
+    For example a force that grows, or a torque that oscillates. `inputs`: n_u references."""
 
     inputs: tuple[Reference, ...] = part_field()
 
     def __check_init__(self):
         require(len(self.inputs) > 0, "inputs", "none", "one Reference per input")
         for i, reference in enumerate(self.inputs):
-            if type(reference) is not object:  # a placeholder of a transformation
+            if type(reference) is not object:  # a placeholder of a JAX transformation
                 require_position(f"inputs[{i}]", reference, ())
 
     def switching_times(self):
@@ -28,8 +29,9 @@ class Programme(Controller):
 
 
 class InputPath(Controller):
-    """All inputs from one `Reference` `path` with positions of shape (n_u,), in the units of the
-    inputs: for example a `BSpline` whose control values are optimised."""
+    """Inputs given by one `Reference`, `path`, with positions of shape (n_u,) in their units.
+
+    For example a `BSpline` whose control values are optimised."""
 
     path: Reference
 

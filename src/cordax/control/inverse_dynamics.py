@@ -1,4 +1,4 @@
-"""Inverse dynamics of machines with more inputs than degrees of freedom."""
+"""Inverse-dynamics control of machines with at least as many inputs as degrees of freedom."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,7 +24,7 @@ from .tension import TensionDistribution
 @runtime_checkable
 class Driven(Protocol):
     """Members that the controller requires of its machine, in addition to those of a System: the
-    independent coordinates (all of them without loops) and the effect of the inputs."""
+    independent coordinates (all coordinates if there are no loops) and the input matrix."""
 
     @property
     def independent(self) -> tuple[str, ...]: ...
@@ -42,13 +42,16 @@ class Driven(Protocol):
 
 
 def freely_moving(machine: Driven) -> tuple[str, ...]:
-    """Names of the independent coordinates, which define a motion."""
+    """Return the names of the freely moving coordinates: the independent coordinates if there are
+    constraints, otherwise all velocities."""
     return machine.independent if machine.n_constraints else machine.velocity_names
 
 
 def needed(machine: Driven, t, state: State, acceleration):
-    """`B` (d, n_u) and `tau` (d,) with which `B u = tau` gives the freely moving coordinates an
-    acceleration (d,) at this state: `B = G^T (input matrix)`, `tau = M~ y'' - f~`."""
+    """Return `B` (d, n_u) and `tau` (d,) of the equation `B u = tau` for the inputs u that produce
+    an acceleration (d,) of the freely moving coordinates at this state.
+
+    `B = G^T (input matrix)`, `tau = M~ y'' - f~`."""
     q, v = state.q, state.v
     B, idle = machine.input_matrix(t, q, v), jnp.zeros(machine.n_u, q.dtype)
     if not machine.n_constraints:
@@ -59,15 +62,17 @@ def needed(machine: Driven, t, state: State, acceleration):
 
 
 class InverseDynamics(Controller):
-    """Inputs that make a machine with at least as many of them as degrees of freedom follow
-    `reference`, the motion (d,) of its freely moving coordinates:
+    """Inverse-dynamics controller for a machine with at least as many inputs as degrees of freedom.
+
+    The freely moving coordinates y (d,) follow the motion P given by `reference`:
 
         B u = M~ y'' - f~        y'' = P'' + K_d (P' - y') + K_p (P - y)
 
-    u by `distribution`: `BoundedTension` (a programme in u), `NullSpaceTension` (in the null space
-    of B), `MeanTension`... For any `Mechanism` whose freely moving coordinates have a velocity of
-    their own name (no quaternions); loops need `independent`. Gains K_p [1/s^2] and K_d [1/s];
-    `period` [s] is the time between samples, None for control in every stage."""
+    `distribution` selects u among the solutions: `BoundedTension` (a quadratic programme in u),
+    `NullSpaceTension` (in the null space of B), `MeanTension` or another one. For any `Mechanism`
+    whose freely moving coordinates have velocities of the same names (no quaternions); a machine
+    with loops must name its `independent` coordinates. Gains K_p [1/s^2] and K_d [1/s];
+    `period` [s] is the time between samples, None for control in every stage of the integrator."""
 
     machine: Driven = part_field()
     reference: Reference = reference_field()

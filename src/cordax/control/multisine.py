@@ -9,9 +9,10 @@ from ..mechanics import Controller
 
 
 class Multisine(Controller):
-    """`base` (n_u,) plus sines of k frequencies: `base + sum_k amplitude_k sin(2 pi frequency_k t +
-    phase_k)`, with `frequency` [Hz] (k,), `amplitude` (n_u, k) in the units of the inputs, and
-    `phase` [rad] (n_u, k) or one for all."""
+    """Inputs that are sums of sines: `base + sum_k amplitude_k sin(2 pi frequency_k t + phase_k)`.
+
+    `base` (n_u,) and `amplitude` (n_u, k) are in the units of the inputs, `frequency` [Hz] has
+    shape (k,), and `phase` [rad] has shape (n_u, k) or is one number for all sines."""
 
     base: Float[Array, " n_u"] = float_field()
     frequency: Float[Array, " k"] = float_field(unit="Hz")

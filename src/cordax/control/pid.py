@@ -1,4 +1,4 @@
-"""A sampled PID controller."""
+"""Sampled PID controller."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -23,11 +23,12 @@ def _indices(indices, name: str = "coordinates") -> tuple[int, ...]:
 
 
 class PID(Controller):
-    """`u = bias + K_p e + K_i integral(e) + K_d e'` with e = reference - q of the chosen
-    coordinates, one per input.
+    """PID controller, `u = bias + K_p e + K_i integral(e) + K_d e'` with e = reference - q of the
+    selected coordinates, one per input.
 
-    Sampled every `period` seconds; the memory is the integral. `coordinates`: indices into q;
-    `velocities`: those of their rates in v where they differ, behind quaternions.
+    The controller is sampled every `period` seconds; its memory is the integral. `coordinates`:
+    indices into q. `velocities`: indices of their rates in v, needed only where they differ from
+    `coordinates`: behind quaternions.
     """
 
     reference: Reference = reference_field()

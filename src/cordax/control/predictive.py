@@ -1,4 +1,4 @@
-"""Model-predictive control: inputs optimised over a horizon, of which the first are applied."""
+"""Model-predictive control: inputs are optimised over a horizon and the first ones applied."""
 
 import equinox as eqx
 import jax
@@ -23,19 +23,20 @@ from .references import Reference
 
 
 class ModelPredictive(Controller):
-    """Once in a `period` [s], the inputs of the next `horizon` periods, each held for one, that
-    minimise
+    """Model-predictive controller that follows a reference by inputs held for one `period` [s].
+
+    Once per period it computes the inputs of the next `horizon` periods that minimise
 
         sum_k tracking |y_k - P(t_k)|^2 + tracking_rate |y'_k - P'(t_k)|^2 + effort |u_k|^2
 
-    subject to `least <= z_k` for the coordinates `bounded`; the first inputs are used. y are the
-    `followed` coordinates and P their `reference`. Predictions are those of the machine linearised
-    at its present state and inputs.
+    subject to `least <= z_k` for the coordinates z named in `bounded`, and applies the inputs of
+    the first period. y are the `followed` coordinates and P is their `reference`. The machine is
+    linearised at its present state and inputs to predict its motion.
 
-    For any machine whose freely moving coordinates (`independent` where there are loops) have a
-    velocity of their own name. `start` (n_u,): inputs before the first period, about which the
-    first prediction is made. Weights [1/unit^2]; a run whose programme has no solution ends with
-    `qp_infeasible`."""
+    The controller works for any machine whose freely moving coordinates have velocities of the same
+    names; a machine with loops must name its `independent` coordinates. `start` (n_u,): inputs
+    before the first period, at which the first prediction is linearised. Weights [1/unit^2]. If the
+    quadratic programme is infeasible, the run stops with `qp_infeasible`."""
 
     machine: Driven = part_field()
     reference: Reference = reference_field()
@@ -75,8 +76,8 @@ class ModelPredictive(Controller):
         return u, u, code_unless(solved, Result.QP_INFEASIBLE)
 
     def solve(self, t, state: State, before):
-        """Inputs (n_u,) for the next period, those of the last being `before` (n_u,), and whether
-        the programme was solved."""
+        """Return the inputs (n_u,) for the next period, and whether the quadratic programme was
+        solved. `before` (n_u,): inputs of the last period."""
         free = freely_moving(self.machine)
         d, m, N = len(free), self.machine.n_u, self.horizon
         now, change, A, B = materialise(self._period(t, state, before))
@@ -88,7 +89,7 @@ class ModelPredictive(Controller):
             return (e, G), (e, G)
 
         none = jnp.zeros(2 * d, now.dtype), jnp.zeros((2 * d, N * m), now.dtype)
-        _, (e, G) = lax.scan(ahead, none, U)  # what changes, (N, 2d), and by which inputs
+        _, (e, G) = lax.scan(ahead, none, U)  # changes (N, 2d) without inputs, and their Jacobian
         rows = np.array([free.index(name) for name in self.followed])
         times = t + self.period * jnp.arange(1, N + 1)
         place, rate, _ = jax.vmap(self.reference)(times)
@@ -109,15 +110,18 @@ class ModelPredictive(Controller):
         return found.x[:m], found.solved
 
     def _period(self, t, state: State, u):
-        """Freely moving coordinates and rates (2d,) now, their change in one period with inputs
-        `u`, and its derivatives by them, (2d, 2d), and by the inputs, (2d, n_u)."""
+        """Linearised motion over one period.
+
+        Returns the present freely moving coordinates and rates (2d,), their change in one period
+        with inputs `u`, and the derivatives of their values after the period with respect to their
+        present values (2d, 2d) and to the inputs (2d, n_u)."""
         machine = self.machine
         free = freely_moving(machine)
         d, m = len(free), len(u)
         in_q = np.array([machine.coordinate_names.index(name) for name in free])
         in_v, _ = columns(machine, free)  # pyright: ignore
         E_q, E_v = np.eye(len(machine.coordinate_names))[in_q], np.eye(len(state.v))[in_v]
-        # from a state whose loops are closed one iteration has the right derivative
+        # if the loops are closed at this state, one iteration gives the correct derivative
         formulation = IndependentCoordinates(iterations=1) if machine.n_constraints else Minimal()
 
         def slope(x, u):
@@ -129,7 +133,7 @@ class ModelPredictive(Controller):
         value, along = jax.linearize(slope, origin, u)
         by = jax.vmap(lambda e: along(e[: 2 * d], e[2 * d :]), out_axes=1)(jnp.eye(2 * d + m))
         now = jnp.concatenate([state.q[in_q], state.v[in_v]])
-        # x' = value + by (x, u) with u held: one exponential gives what a period does to each
+        # x' = value + by (x, u) with constant u: one matrix exponential gives all three results
         rows = jnp.concatenate([by, value[:, None]], axis=1)
         whole = jnp.concatenate([rows, jnp.zeros((m + 1, 2 * d + m + 1), rows.dtype)])
         E = jax.scipy.linalg.expm(self.period * whole)[: 2 * d]

@@ -12,12 +12,13 @@ from ..mechanics import Controller
 
 
 class Pulses(Controller):
-    """`base` plus k rectangular pulses of `inputs` (k, n_u) between the `times` (k, 2) [s].
+    """Constant inputs `base` (n_u,) plus k rectangular pulses.
 
-    Held over steps of `period` seconds, the simulation's dt: a pulse acts in the steps whose middle
-    lies in it, so that edges on the grid of steps are exact. Without a `period`, and in runs with
-    `accuracy`, inputs are not held: such runs step exactly to each edge. `base`: the constant
-    inputs (n_u,)."""
+    Pulse i adds `inputs` (k, n_u), row i, between the two instants in row i of `times` (k, 2) [s].
+    Inputs are held for `period` seconds, which is the time step of the simulation. A pulse acts in
+    the steps whose middle lies within the pulse, so edges on the grid of steps are exact. Without
+    `period`, and in runs with `accuracy`, inputs are not held: such runs step exactly to each edge.
+    """
 
     times: Float[Array, "k 2"] = float_field(unit="s")
     inputs: Float[Array, "k n_u"] = float_field()

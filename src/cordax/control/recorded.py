@@ -16,20 +16,21 @@ from ..mechanics import Controller
 
 
 class RecordedInput(Controller):
-    """Inputs from samples.
+    """Inputs interpolated from recorded samples.
 
     **Arguments:**
 
     - `t` [s], shape (k,), increasing; `values`, shape (k, n_u).
     - `interpolation`: "cubic" through the four samples around an instant, for smooth signals (error
       0.02 (omega dt)^4 of a sinusoid), "linear", or "hold" for drives that keep a commanded value
-      until the next one; samples then come at equal intervals, which the time step divides.
+      until the next one. With "hold", samples must have equal intervals, which must be a whole
+      number of time steps.
 
     Before the first sample the first value applies, after the last sample the last.
     """
 
     start: Float[Array, ""]
-    #: between samples [s]; None where they come as they like, at `times`
+    #: interval between samples [s]; None for unequal intervals, with samples at `times`
     interval: float | None = eqx.field(static=True)
     times: Float[Array, " k"] | None
     values: Float[Array, "k n_u"]
@@ -37,7 +38,7 @@ class RecordedInput(Controller):
 
     def __init__(self, t, values, interpolation: Literal["cubic", "linear", "hold"] = "cubic"):
         require_known("interpolation", interpolation, ("cubic", "linear", "hold"))
-        with jax.ensure_compile_time_eval():  # known instants stay known within jit
+        with jax.ensure_compile_time_eval():  # concrete instants stay concrete inside jit
             t = np.asarray(as_float_array(t, "t"))
         values = as_float_array(values, "values")
         require_axes("t", t, 1, "(k,), one instant per sample")
@@ -52,7 +53,7 @@ class RecordedInput(Controller):
         expected = "increasing times at equal intervals, for inputs that are held"
         require(even or interpolation != "hold", "t", t, expected)
         self.start, self.values = as_float_array(t[0]), values
-        # rounded, since the mean of differences is a whole number of steps only up to rounding
+        # rounded, because the mean difference is a whole number of steps only up to rounding errors
         self.interval = float(f"{interval:.12g}") if even else None
         self.times = None if even else as_float_array(t)
         self.interpolation = interpolation
@@ -100,7 +101,7 @@ class RecordedInput(Controller):
 
 
 class _Steps(Controller):
-    """Inputs that are held between samples, at any instant."""
+    """Inputs of a recording with "hold", evaluated at any instant instead of once per sample."""
 
     recorded: RecordedInput
 
@@ -113,7 +114,8 @@ class _Steps(Controller):
         return values[jnp.clip(jnp.floor(x).astype(int), 0, values.shape[0] - 1)], memory
 
 
-#: An instant on the grid falls above or below its sample by rounding, and a compiler that computes
-#: `x` twice, once for the samples and once for their weights, may round both ways: samples of one
-#: interval with the weights of the next. Intervals begin this share early, where no instant lies.
+#: Rounding may place an instant on the grid just before or just after its sample. A compiler that
+#: computes `x` twice, for the samples and for their weights, may round differently each time and
+#: combine samples of one interval with weights of the next. So intervals begin early by this
+#: fraction of their length, where no instant lies.
 _ON_GRID = 1e-6

@@ -9,8 +9,10 @@ from ..mechanics.reference_motion import BSpline, Constant, Hermite, Quintic, Re
 
 
 class RaisedCosine(Reference):
-    """`offset + amplitude (1 - cos(frequency t))/2`: from rest to rest and back; `frequency`
-    [rad/s], one for all or (n,)."""
+    """Motion `offset + amplitude (1 - cos(frequency t))/2`, from rest to rest and back.
+
+    `amplitude`, `offset` and `frequency`, in [rad/s], are each one number for all or have
+    shape (n,)."""
 
     amplitude: Float[Array, " n"] = float_field()
     frequency: Float[Array, "..."] = float_field(unit="rad/s", default=1.0)
@@ -27,8 +29,10 @@ class RaisedCosine(Reference):
 
 
 class Sinusoid(Reference):
-    """`offset + amplitude sin(frequency t + phase)`, each number or shape (n,); `frequency`
-    [rad/s]."""
+    """Motion `offset + amplitude sin(frequency t + phase)`.
+
+    `amplitude`, `phase`, `offset` and `frequency`, in [rad/s], are each one number for all
+    or have shape (n,)."""
 
     amplitude: Float[Array, " n"] = float_field()
     frequency: Float[Array, "..."] = float_field(unit="rad/s", default=1.0)

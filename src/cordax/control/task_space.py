@@ -33,17 +33,20 @@ class OnCables(Protocol):
 
 
 class TaskSpaceControl(Controller):
-    """Winch torques that make the centre of mass of a platform follow a `path`, a `Reference` of
-    (3,) [m], and keep its axes at `rotation` (3, 3), those of the machine by default:
+    """Computed-torque controller: winches make the centre of mass of a platform follow `path`.
+
+    `path` is a `Reference` with positions (3,) [m]. The axes of the platform are kept at `rotation`
+    (3, 3), by default the rotation of the machine:
 
         a     = path'' + K_d (path' - velocity) + K_p (path - position)
         alpha = -K_d spin + K_p 1/2 sum_k r_k x r_k,wanted            r_k: the axes
         W T   = wrench of that motion                                 T by `distribution`
         torque = J l''/r - r T + friction l'/r
 
-    For machines with `Winches` whose exits own no coordinates; elastic cables are taken as rigid.
-    Gains K_p [1/s^2] and K_d [1/s]; `period` [s] is the time between samples, None for control in
-    every stage. With `BoundedTension` a run that lacks tensions ends with `qp_infeasible`."""
+    For machines with `Winches` whose exit points have no coordinates; elastic cables are treated as
+    rigid. Gains K_p [1/s^2] and K_d [1/s]; `period` [s] is the time between samples, None for
+    control in every stage of the integrator. With `BoundedTension`, a run stops with
+    `qp_infeasible` if no tensions within the bounds produce the wrench."""
 
     machine: OnCables = part_field()
     path: Reference = reference_field(unit="m")
@@ -85,7 +88,8 @@ class TaskSpaceControl(Controller):
         return self._wanted(t, state)[0]
 
     def _wanted(self, t, state):
-        """Tensions [N], and rates [m/s] and accelerations [m/s^2] of lengths, shape (n,) each."""
+        """Return the tensions [N], and the rates [m/s] and accelerations [m/s^2] of cable lengths,
+        shape (n,) each."""
         place, axes, velocity, spin = self.machine.platform_motion(state.q, state.v)
         wanted = self.machine.rotation if self.rotation is None else self.rotation
         p, p_rate, p_acceleration = self.path(t)
@@ -96,5 +100,5 @@ class TaskSpaceControl(Controller):
         return self.distribution(W, wrench), rate, acceleration
 
     def tracking_error(self, trajectory) -> Float[Array, "k 3"]:
-        """Centre of mass minus the path [m]."""
+        """Position of the centre of mass minus the path [m]."""
         return trajectory["position"] - jax.vmap(self.path.position)(trajectory.t)

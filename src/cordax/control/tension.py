@@ -1,4 +1,4 @@
-"""Tension distributions: solutions of `W T = tau` with more tendons than joints."""
+"""Tension distributions: choice of tensions with `W T = tau` for more tendons than joints."""
 
 import abc
 from typing import ClassVar
@@ -24,8 +24,11 @@ from ..math.qp import solve_qp
 
 
 class TensionDistribution(eqx.Module):
-    """`(W, tau) -> T`: W shape (n, k) [m], tau (n,) [N m], tensions T (k,) [N]. Results may be
-    negative where W demands it. One that `may_fail` is NaN where there is no solution."""
+    """Function `(W, tau) -> T` that returns tensions T (k,) [N] with `W T = tau`, for a matrix W
+    (n, k) [m] and torques tau (n,) [N m].
+
+    Tensions may be negative if W requires it. A distribution with `may_fail` returns NaN where
+    there is no solution."""
 
     may_fail: ClassVar[bool] = False
 
@@ -34,7 +37,7 @@ class TensionDistribution(eqx.Module):
 
 
 class MeanTension(TensionDistribution):
-    """The solution closest to equal tensions `mean` [N]: smooth."""
+    """Tensions that are closest to equal tensions `mean` [N]; a smooth function of W and tau."""
 
     mean: Float[Array, ""] = float_field(unit="N", default=50.0)
 
@@ -47,11 +50,10 @@ class MeanTension(TensionDistribution):
 
 
 class MinimumTension(TensionDistribution):
-    """Shift along the null space until the slackest tendon carries `minimum` [N]. Has kinks where
-    that tendon changes.
+    """Tensions of which the smallest is `minimum` [N], by a shift along the null space of W.
 
-    For one more tendon than joints, in an arrangement whose null vector is positive ("single"
-    routing)."""
+    The result has kinks where another tendon becomes the one with the smallest tension. For one
+    more tendon than joints, in an arrangement whose null vector is positive ("single" routing)."""
 
     minimum: Float[Array, ""] = float_field(unit="N", default=5.0)
 
@@ -69,12 +71,15 @@ class MinimumTension(TensionDistribution):
 
 
 class BoundedTension(TensionDistribution):
-    """The solution closest to tensions `mean` [N] with every tension between `minimum` and
-    `maximum` [N], each one for all or (k,): a quadratic programme. `mean` None: midway. With
-    `pulls` False for inputs that may push too: bounds of any sign.
+    """Tensions that are closest to `mean` [N] with every tension between `minimum` and
+    `maximum` [N], computed by a quadratic programme.
 
-    NaN where no tensions within the bounds produce `tau`: a simulation then stops with
-    `qp_infeasible`."""
+    Each of the three is one number for all tendons or has shape (k,). If `mean` is None, it is the
+    middle of the bounds. `pulls` False is for inputs that may also push: bounds may then have any
+    sign.
+
+    The result is NaN where no tensions within the bounds produce `tau`. A simulation then stops
+    with `qp_infeasible`."""
 
     may_fail = True
     minimum: Float[Array, "..."] = float_field(unit="N")
@@ -113,9 +118,11 @@ class BoundedTension(TensionDistribution):
 
 
 class NullSpaceTension(BoundedTension):
-    """The same tensions from a smaller programme: `T = T_0 + N z` with the least T_0 that produces
-    tau and W N = 0, optimised for z alone, `minimum <= T_0 + N z <= maximum`. For W of full rank
-    with more columns than rows."""
+    """The tensions of `BoundedTension`, computed by a smaller quadratic programme.
+
+    `T = T_0 + N z`, where T_0 is the solution of `W T = tau` with the smallest norm and W N = 0.
+    Only z is optimised, subject to `minimum <= T_0 + N z <= maximum`. For W of full rank with more
+    columns than rows."""
 
     def __call__(self, W, tau):
         n, k = W.shape
@@ -128,9 +135,11 @@ class NullSpaceTension(BoundedTension):
 
 
 def null_space(W) -> Float[Array, "k d"]:
-    """Columns N with `W N = 0` of a matrix W (n, k) of full rank, k > n: columns of W that are far
-    from each other are solved for, the others are free. Differentiable as long as the selection
-    does not change."""
+    """Return a basis N (k, k - n) of the null space, `W N = 0`, of a matrix W (n, k) of full rank
+    with k > n.
+
+    The entries for n columns of W that are far from linear dependence are solved for; the other
+    entries are free. The result is differentiable as long as the selected columns do not change."""
     n, k = W.shape
     left, chosen = lax.stop_gradient(W), jnp.zeros(k, bool)
     for _ in range(n):
@@ -139,11 +148,11 @@ def null_space(W) -> Float[Array, "k d"]:
         column = left[:, j] / jnp.sqrt(size[j])
         left = left - column[:, None] * vecmat(column, left)
         chosen = chosen | (jnp.arange(k) == j)
-    order = jnp.argsort(~chosen)  # those solved for first
+    order = jnp.argsort(~chosen)  # selected columns first
     rows = -matmul(inverse(W[:, order[:n]]), W[:, order[n:]])
     return jnp.concatenate([rows, jnp.eye(k - n, dtype=W.dtype)])[jnp.argsort(order)]
 
 
 def _least_norm(W, tau):
-    """The solution of `W T = tau` with the smallest norm."""
+    """Return the solution of `W T = tau` with the smallest norm."""
     return vecmat(solve(matmul(W, W.T), tau, spd=True), W)

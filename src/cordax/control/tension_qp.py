@@ -21,15 +21,19 @@ from ..math.qp import solve_qp
 from ..mechanics import Controller, State
 from .references import Reference
 
-#: [s] acceleration jumps at knots of a reference are looked at from both sides
+#: [s] distance from a knot at which reference accelerations before and after it are evaluated
 _KNOT = 1e-9
 
 
 @runtime_checkable
 class CableTerms(Protocol):
-    """Of c cables at a state: `strain` (c,), `stiffness` E A (c,) [N], and `columns` (n_v, c),
-    the generalised force that resists a unit of tension. Where strains are no coordinates, their
-    accelerations: `rows` (c, n_v) times generalised ones, plus `bias` (c,) [1/s^2]; else None."""
+    """Terms of c cables at a state.
+
+    - `strain` (c,).
+    - `stiffness` E A (c,) [N].
+    - `columns` (n_v, c): generalised force that resists a unit of tension.
+    - `rows` (c, n_v) and `bias` (c,) [1/s^2]: strain accelerations are `rows` times the generalised
+      accelerations plus `bias`. Both are None if strains are coordinates."""
 
     strain: Array
     stiffness: Array
@@ -67,7 +71,7 @@ def _strain(machine: CableStructure, state: State):
 
 
 def _as_point(point: Any) -> tuple[str, tuple[float, float, float]] | None:
-    """A body and one of its points, as a hashable value."""
+    """Convert a body and one of its points to a hashable value."""
     if point is None:
         return None
     words = "a body and a point of it, ('ee', (0.0, 0.0, 0.0))"
@@ -78,25 +82,27 @@ def _as_point(point: Any) -> tuple[str, tuple[float, float, float]] | None:
 
 
 class NearRigidQP(Controller):
-    """Torques u, tension changes and free accelerations that give wanted accelerations now:
+    """Controller that computes torques u, tension changes d and free accelerations y_f'' for the
+    desired accelerations y_d'' by a quadratic programme:
 
         minimise |u|^2    subject to    B~ u - A~ d - M~_f y_f'' = M~_d y_d'' + c~ - p~,
                                         strain + d/EA >= least_strain
 
-    in independent coordinates, strain accelerations zero (cables are nearly rigid). d = EA (change
-    of strain) [N]: the tensions that the torques would bring about at once.
+    in independent coordinates. Strain accelerations are zero, because cables are nearly rigid.
+    d = EA (change of strain) [N] are the tension changes that the torques would cause immediately.
 
     - `machine`: a `Mechanism` with elastic cables, wound on involute joints or over guides and
       drums (`CableSet`s without friction), that names its `independent` coordinates where it has
       loops;
-    - `reference`: the wanted motion (k,) in time of the `followed` coordinates (names among the
-      independent ones), or, with `point` (a body and a point of it), of that point [m];
-    - `least_strain`: lower bound;
-    - `K_p` [1/s^2], `K_d` [1/s]: feedback, `y_d'' = P'' + K_p (P - y) + K_d (P' - y')`;
-    - `period` [s]: time between the samples of a sampled controller; None: in every stage.
+    - `reference`: the desired motion (k,) of the `followed` coordinates (names of independent
+      coordinates), or, with `point` (a body and one of its points), of that point [m];
+    - `least_strain`: lower bound of the strains;
+    - `K_p` [1/s^2], `K_d` [1/s]: feedback gains, `y_d'' = P'' + K_p (P - y) + K_d (P' - y')`;
+    - `period` [s]: time between samples; None for control in every stage of the integrator.
 
-    Where reference accelerations jump, a controller in every stage takes their mean, which an
-    integrator with a knot at the end of one step and the start of the next sees as the jump."""
+    At a knot where the reference acceleration jumps, a controller in every stage uses the mean of
+    both sides. An integrator evaluates such a knot at the end of one step and at the start of the
+    next, so the two means together act like the jump."""
 
     machine: CableStructure
     reference: Reference
@@ -138,12 +144,12 @@ class NearRigidQP(Controller):
         return ()
 
     def _free(self) -> tuple[str, ...]:
-        """Independent velocities (all of them without loops)."""
+        """Return the names of the independent velocities: all velocities if there are no loops."""
         machine = self.machine
         return machine.independent if machine.n_constraints else machine.velocity_names
 
     def _moving(self) -> tuple[str, ...]:
-        """Independent velocities that are not strain rates."""
+        """Return the names of the independent velocities that are not strain rates."""
         strains = set(self.machine.strain_names())
         return tuple(name for name in self._free() if name not in strains)
 
@@ -157,7 +163,7 @@ class NearRigidQP(Controller):
         return "rad" if self.point is None else "m"
 
     def tracking_error(self, trajectory) -> Float[Array, "k n"]:
-        """Tracking error of a run: tracked coordinates minus the reference."""
+        """Tracking error of a run: followed coordinates or point minus the reference."""
         if self.point is None:
             actual = jnp.stack([trajectory[name] for name in self.followed], axis=-1)
         else:
@@ -166,8 +172,8 @@ class NearRigidQP(Controller):
         return actual - jax.vmap(self.reference.position)(trajectory.t)
 
     def solve(self, t, state: State):
-        """Torques (n_u,) [N m], tension changes d (c,) [N], and whether the programme was
-        solved."""
+        """Return torques (n_u,) [N m], tension changes d (c,) [N], and whether the quadratic
+        programme was solved."""
         machine, q, v = self.machine, state.q, state.v
         n_u = machine.n_u
         at = reduce(machine, t, q, v, jnp.zeros(n_u, q.dtype), self._free())
@@ -192,7 +198,7 @@ class NearRigidQP(Controller):
             rows = below(rows, jnp.concatenate([none(H), H], axis=1))
             right = below(-at.force, wanted - left)
         if cables.rows is not None and cables.bias is not None:
-            # strain accelerations are zero: conditions on the other coordinates
+            # zero strain accelerations are equations for the other coordinates
             E = take(matmul(cables.rows, at.G), moving, axis=1)
             left = -matvec(cables.rows, at.g) - cables.bias
             if followed is not None:
@@ -229,7 +235,7 @@ class NearRigidQP(Controller):
         return jax.jvp(place, (q,), (self.machine.rate(q, v),))
 
     def _point_rows(self, at: Reduced, q, v):
-        """Acceleration (3,) of the point as `H y'' + rest`."""
+        """Return H and the remainder of the point's acceleration (3,), `H y'' + remainder`."""
         assert self.point is not None
         body, point = self.point
         J, bias = self.machine.point_terms(q, v, body, point)
