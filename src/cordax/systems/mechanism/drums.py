@@ -1,8 +1,10 @@
-"""Drums at the ends of cables: the end that each one winds, and whether the route has its arc.
+"""Drums at the ends of cables: the end that each drum winds, and whether its arc is part of the
+route.
 
-`windings` of a cable name coordinates of drums. A drum whose `Pulley` is on the carrier pays out
-`radius` times its coordinate. A drum whose `Pulley` turns with the drum's own body pays out by the
-arc of the route, so its coordinate must not count a second time."""
+`windings` of a cable are names of drum coordinates. A drum whose `Pulley` is on the body that
+carries the drum pays out `radius` times its coordinate. A drum whose `Pulley` is on the drum
+itself, and turns with it, pays out through the arc of the route, so its coordinate must not be
+counted a second time."""
 
 import functools
 from collections.abc import Sequence
@@ -18,8 +20,9 @@ from .tree import Tree
 
 
 class Drums(NamedTuple):
-    """Of n cables with w drums each: rows of their coordinates in `q` and `v` (n, w), whether each
-    is at the last end of its cable, `last` (n, w), and whether `rest` is paid out there (n,)."""
+    """Drums of n cables with w drums each: indices of their coordinates in `q` and `v` (n, w),
+    whether each is at the last end of its cable, `last` (n, w), and whether `rest` is paid out at
+    the last end (n,)."""
 
     q: np.ndarray
     v: np.ndarray
@@ -34,11 +37,13 @@ def locate(
     windings: tuple[tuple[str, ...], ...],
     pulleys: tuple[bool, bool],
 ) -> Drums:
-    """Of cables over guides on `bodies`, `pulleys`: whether the first and the last is a pulley.
+    """Find the end of each cable at which its drums are. `bodies` carry the guides; `pulleys` holds
+    whether the first and the last guide are pulleys.
 
-    Two drums are at the first and at the last end. A single one, and a programmed `rest` length
-    without drums (as if its drum were on the ground), is at the end whose carrier is the drum or
-    nearest to it towards the root of the tree; in doubt where a pulley is, then at the first."""
+    Of two drums, the first is at the first end and the second at the last end. A single drum is at
+    the end whose body is the drum or the nearest to it towards the root of the tree. The same rule
+    places a prescribed `rest` length without drums, as if its drum were on the ground. If both ends
+    are equally near, the end with a pulley is chosen, then the first end."""
     q, v = zip(*(tree.scalars(names, "windings") for names in windings), strict=True)
     last, rest_last = [], []
     for names, rows in zip(bodies, v, strict=True):
@@ -54,7 +59,7 @@ def locate(
 
 
 def _at_last(tree: Tree, ends: tuple[str, str], drum: int, pulleys: tuple[bool, bool]) -> bool:
-    """Whether the last of two ends on bodies `ends` is the one that a drum winds."""
+    """Whether a drum winds the last of two ends on bodies `ends`."""
     path = [drum]
     while path[-1] < tree.n_bodies:
         path.append(int(tree.parent[path[-1]]))
@@ -64,13 +69,13 @@ def _at_last(tree: Tree, ends: tuple[str, str], drum: int, pulleys: tuple[bool, 
 
 
 def pulley_ends(guides: Sequence[Guide]) -> tuple[bool, bool]:
-    """Whether the first and the last guide is a `Pulley`."""
+    """Whether the first and the last guide are each a `Pulley`."""
     return isinstance(guides[0], Pulley), isinstance(guides[-1], Pulley)
 
 
 def turned_by_carrier(bodies, windings, pulleys: tuple[bool, bool]) -> np.ndarray:
-    """Which drums (w,) of a cable over guides on `bodies` have their `Pulley` on the body that they
-    name: the route counts the length that these pay out."""
+    """Mask (w,) of the drums whose `Pulley` is on the body that `windings` names, for a cable over
+    guides on `bodies`. The route already contains the length that these drums pay out."""
     ends = zip((bodies[0], bodies[-1]), pulleys, strict=True)
     carriers = {name for name, is_pulley in ends if is_pulley}
     return np.array([name in carriers for name in windings], bool)
@@ -107,8 +112,8 @@ def check(bodies: tuple[Body, ...], tree: Tree, guides: Sequence[Guide], winding
 
 
 def _pays_out(sign: float, radius, joint_axis, drum_axis, drum_radius):
-    """Whether a drum pays out `radius` [m] per radian of its joint: `sign` times its own radius
-    about its axis. True where the axes are not parallel."""
+    """Whether a drum pays out `radius` [m] per radian of its joint: `sign` times the drum radius
+    about the joint axis. True if the axes are not parallel."""
     along = (joint_axis * drum_axis).sum()
     along = along / ((joint_axis * joint_axis).sum()) ** 0.5
     about = sign * (2.0 * (along > 0) - 1.0) * drum_radius
@@ -116,7 +121,7 @@ def _pays_out(sign: float, radius, joint_axis, drum_axis, drum_radius):
 
 
 def _fixed_to(tree: Tree, body: int, drum: int) -> bool:
-    """Whether a body is the drum, or is connected to it by fixed joints only."""
+    """Whether a body is the drum or is connected to it by fixed joints only."""
     while body < tree.n_bodies and body != drum and issubclass(tree.kinds[body], Fixed):
         body = int(tree.parent[body])
     return body == drum

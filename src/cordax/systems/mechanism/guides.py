@@ -1,4 +1,4 @@
-"""Guides of cables (attachments and via points): eyelets and pulleys, each on a body."""
+"""Guides of cables: eyelets and pulleys on bodies, as attachments and via points."""
 
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ class Guide(eqx.Module):
 
 
 class Eyelet(Guide):
-    """Point (3,) [m] of a body through which a cable runs, or at which an end is attached."""
+    """Point (3,) [m] of a body through which a cable runs or to which an end is attached."""
 
     body: str = name_field(default=WORLD)
     at: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
@@ -47,17 +47,23 @@ class Eyelet(Guide):
 
 
 class Pulley(Guide):
-    """A pulley of a `radius` [m] (at the centre line of the cable) with its centre `at` (3,) [m]
-    and its `axis` (3,), a unit vector, in the body that carries it. The cable goes round it
-    counterclockwise about the axis, or clockwise with `clockwise`; `turns` counts whole windings
-    beyond the arc it lies on, which is at most three quarters of a turn (beyond that give one turn
-    more). Where the cable would leave the pulley the arc becomes negative, as if a groove held the
-    cable: the run warns of `cable_off_pulley`, and ends at an eighth of a turn. At an end of a
-    cable it is a drum: its arc is zero where the cable, followed from its first to its last end,
-    runs in the direction `zero` (3,), perpendicular to the axis, and lies within half a turn of it.
-    A run ends before an arc passes these limits, where the length would jump by a turn.
+    """Pulley with a `radius` [m] (at the centre line of the cable), its centre `at` (3,) [m] and
+    its `axis` (3,), a unit vector, in the axes of the body that carries it.
 
-    With `winds` there are no such limits: the arc [rad] is a coordinate of the mechanism
+    The cable goes round it counterclockwise about the axis, or clockwise with `clockwise`. `turns`
+    is the number of whole windings in addition to the arc on which the cable lies. That arc is at
+    most three quarters of a turn; for a larger one, give one turn more.
+
+    Where the cable would leave the pulley the arc becomes negative, as if a groove held the cable.
+    The run then warns of `cable_off_pulley`, and ends when the arc reaches an eighth of a turn
+    below zero.
+
+    At an end of a cable the pulley is a drum. Its arc is zero where the cable, followed from its
+    first to its last end, runs in the direction `zero` (3,), perpendicular to the axis, and stays
+    within half a turn of that. A run ends before an arc passes these limits, where the length would
+    jump by one turn.
+
+    With `winds` these limits do not apply: the arc [rad] is a coordinate of the mechanism
     (`winding_1`, ...), which follows the motion over any number of turns. It starts with `turns`
     whole windings. A step may change it by less than half a turn."""
 
@@ -69,7 +75,7 @@ class Pulley(Guide):
     clockwise: bool = flag_field(default=False)
     turns: int = eqx.field(static=True, default=0)
     winds: bool = flag_field(default=False)
-    #: an arc [rad] less than half a turn away, set during a run
+    #: an arc [rad] that differs from the actual one by less than half a turn; set during a run
     near: Float[Array, ""] | None = float_field(default=None)
 
     def __check_init__(self):
@@ -85,12 +91,14 @@ class Pulley(Guide):
 
 
 class SwivelPulley(Guide):
-    """A pulley of a `radius` [m] that swivels about the `axis` (3,), a unit vector, through the
-    point `at` (3,) [m] of its carrier and has no inertia: the cable comes along that axis, from
-    below, and the pulley always faces the next guide, an eyelet; as the last guide of a cable it
-    faces the one before. Its arc counts from the axis (`mechanics.exits.PulleyExit` on any body).
-    Between two guides the cable is led to the axis at `at` as by an eyelet, where the tension
-    changes by friction: by the angle it turns there and the arc."""
+    """Pulley with a `radius` [m] that swivels, without inertia, about the `axis` (3,), a unit
+    vector, through the point `at` (3,) [m] of its body.
+
+    The cable arrives along that axis, from below. The pulley always faces the next guide, which
+    must be an eyelet; as the last guide of a cable it faces the previous one. Its arc counts from
+    the axis (as `mechanics.exits.PulleyExit`, but on any body). Between two guides, the cable
+    reaches the axis at `at` as through an eyelet. Friction there acts over the sum of the angle by
+    which the cable turns at `at` and the arc."""
 
     body: str = name_field()
     at: Float[Array, " 3"] = float_field(unit="m")
@@ -110,15 +118,16 @@ class SwivelPulley(Guide):
         aside = safe_norm(beside)
         square = tangent_square(aside, height, r)
         h = safe_sqrt(square)
-        # in the plane of the pulley, from its centre
+        # coordinates in the plane of the pulley, relative to its centre
         x, D = aside - r, jnp.where(square > 0, square + r * r, 1.0)
         along = (h * x + r * height) / D * safe_unit(beside) + (h * height - r * x) / D * up
         return Swivelled(over_pulley(aside, height, r), h, square, along, up)
 
 
 class Swivelled(NamedTuple):
-    """Over a swivelling pulley: arc and straight part, `whole` [m], the `straight` part [m], how
-    far its end is from the rim, `square` [m^2], and unit vectors `along` it and `up` the axis."""
+    """Path of a cable over a swivelling pulley: arc plus straight part, `whole` [m], the `straight`
+    part [m], its squared length `square` [m^2], positive where its end is outside of the rim, and
+    unit vectors `along` the straight part and `up` the axis."""
 
     whole: Float[Array, ""]
     straight: Float[Array, ""]

@@ -1,4 +1,4 @@
-"""Dry friction with memory in joints, and along paths between points."""
+"""Dry friction with internal states, in joints and along paths between points."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -12,9 +12,11 @@ from .elements import Effort, Element, _InJoints, points, wrenches
 
 
 class StickingFriction(_InJoints):
-    """Friction with memory of a `law` in `joints` (swivels and drums included): torques [N m], or
-    forces [N] on sliders. Each joint adds a state, whose squared half is the energy stored by the
-    friction; the kinetic energy of a trajectory contains it."""
+    """Friction with memory in `joints` (swivels and drums included), according to `law`: torques
+    [N m], or forces [N] on sliders.
+
+    Each joint adds a state. Half of its square is the energy stored by the friction, which is part
+    of the kinetic energy of a trajectory."""
 
     joints: tuple[str, ...] = names_field()
     law: FrictionLaw = part_field()
@@ -33,16 +35,17 @@ class StickingFriction(_InJoints):
         return self.on_joints(at, -force)._replace(state_rates=rates)
 
     def outputs(self, at, u):
-        """Friction [N m] or [N] against each joint's rate."""
+        """Friction torque [N m] or force [N] that opposes the rate of each joint."""
         _, v = self.at_joints(at)
         _, force = self.law(at.states, v)
         return {name: force[i] for i, name in enumerate(self.output_names)}
 
 
 class PathFriction(Element):
-    """Friction with memory of a `law` against changes of the length of a path with straight spans
-    between `points` (k, 3) [m] of `bodies` (k), in their axes: two points for a strain rate, more
-    for a cable that slides through guides. `name` is part of the names of state and output [N]."""
+    """Friction with memory, according to `law`, that opposes changes of the length of a path. The
+    path has straight spans between `points` (k, 3) [m] of `bodies` (k), in body axes: two points
+    for a strain rate, more for a cable that slides through guides. `name` is part of the names of
+    the state and the output [N]."""
 
     name: str = name_field()
     bodies: tuple[str, ...] = names_field()
@@ -67,7 +70,8 @@ class PathFriction(Element):
         return (f"friction_{self.name}",)
 
     def _slip(self, at):
-        """World points (k, 3), unit vectors (k - 1, 3) of the spans, and the rate of the length."""
+        """World points (k, 3), unit vectors (k - 1, 3) of the spans, and the rate of the path
+        length."""
         x, dx = points(at, self.bodies, self.points)
         along = safe_unit(jnp.diff(x, axis=0))
         return x, along, jnp.sum(along * jnp.diff(dx, axis=0))

@@ -1,14 +1,14 @@
-"""Path of a cable from a body over guides to another body.
+"""Path of a cable from one body over guides to another body.
 
-A guide is an eyelet, a pulley or a wrapping surface carried by any body, the ground included.
-Every straight part and every arc follows from the poses of the carriers alone, so forces on all of
-them are the gradient of the length.
+A guide is an eyelet, a pulley or a wrapping surface on any body, the ground included. All straight
+parts and arcs depend only on the poses of the bodies that carry the guides, so the forces on these
+bodies are gradients of the length.
 
-In the plane of a pulley with unit normal n, a cable that travels along t passes a centre c at the
-tangent point `c - rho n x t`: rho is the radius with a sign, positive where the cable goes round
-counterclockwise. Two guides with signed radii share a tangent of length `sqrt(D^2 - (rho_j -
-rho_i)^2)`; an eyelet is a pulley without radius. A point beside the plane adds its distance to the
-straight part."""
+In the plane of a pulley with unit normal n and centre c, a cable that travels along t has the
+tangent point `c - rho n x t`. Here rho is the signed radius, positive where the cable goes round
+counterclockwise. Two guides with signed radii have a common tangent of length
+`sqrt(D^2 - (rho_j - rho_i)^2)`; an eyelet is a pulley with zero radius. A point beside the plane
+adds its distance from the plane to the straight part."""
 
 from typing import NamedTuple
 
@@ -26,16 +26,19 @@ from .guides import Eyelet, Frame, Guide, Pulley, Swivelled, SwivelPulley
 from .kinematics import cross
 from .wraps import Passage, Wrap, check_neighbours, passages
 
-#: points that an arc is drawn with
+#: number of points with which an arc is drawn
 _ARC = 9
-#: arcs on pulleys are counted from this share of a turn behind none
+#: an arc on a pulley may be negative by up to this fraction of a turn
 _BEHIND = 0.25
 
 
 class RouteState(NamedTuple):
-    """Of a cable with k segments: `parts` (k,) [m], lengths whose gradients are the directions of
-    the segments (arcs shared between them); `straight` (k,) [m]; `wrap` (k - 1,) [rad], the angle
-    by which the cable turns at each inner guide."""
+    """Lengths and angles of a cable with k segments.
+
+    - `parts` (k,) [m]: lengths whose gradients are the directions of the segments. Each arc is
+      divided between its two segments;
+    - `straight` (k,) [m]: lengths of the straight parts;
+    - `wrap` (k - 1,) [rad]: angle by which the cable turns at each inner guide."""
 
     parts: Float[Array, " k"]
     straight: Float[Array, " k"]
@@ -43,7 +46,7 @@ class RouteState(NamedTuple):
 
 
 class Route(eqx.Module):
-    """Path of a cable: its guides in order, including the ends."""
+    """Path of a cable: its guides in order, both ends included."""
 
     guides: tuple[Guide, ...] = eqx.field(converter=tuple)
 
@@ -94,7 +97,8 @@ class Route(eqx.Module):
 
     @property
     def wound(self) -> np.ndarray:
-        """Indices (w,) of the pulleys whose arcs are coordinates and not set (`Pulley.near`)."""
+        """Indices (w,) of the pulleys whose arcs are coordinates and have not been set
+        (`Pulley.near`)."""
         open_ = lambda guide: isinstance(guide, Pulley) and guide.winds and guide.near is None
         return np.array([i for i, guide in enumerate(self.guides) if open_(guide)], int)
 
@@ -108,7 +112,8 @@ class Route(eqx.Module):
         return jnp.asarray(arcs)[np.array(winds)]
 
     def at(self, R, p) -> RouteState:
-        """Lengths and angles with the guides' bodies at poses (g, 3, 3), (g, 3)."""
+        """Lengths and angles of the cable, with the bodies that carry the guides at poses
+        (g, 3, 3), (g, 3)."""
         x, _, way = self._ways(R, p)
         parts = straight = way.straight
         t, last = way.along, len(self.guides) - 1
@@ -153,8 +158,8 @@ class Route(eqx.Module):
         return RouteState(parts, straight, angles)
 
     def _arcs(self, R, t, where):
-        """Contribution of arcs on pulleys, the guides `where` (w,), to the parts (k,) [m], and the
-        arcs (w,) [rad]."""
+        """Contribution of the arcs on pulleys to the parts (k,) [m], and the arcs (w,) [rad].
+        `where` (w,) holds the indices of the pulleys among the guides."""
         pulleys = [self.guides[i] for i in where]
         last, sign = len(self.guides) - 1, self._signs()[where]
         radius = sign * jnp.stack([g.radius for g in pulleys])
@@ -186,15 +191,18 @@ class Route(eqx.Module):
                 before[i - 1, j] = 1.0
             if i < last:
                 after[i, j] = 1.0
-        # whole turns belong to the segment after a pulley, at the last end to that before it
+        # whole turns count to the segment after a pulley, at the last end to the segment before it
         ahead = radius * (out + sign * has_out * whole)
         behind = radius * (into - sign * (1.0 - has_out) * whole)
         more = matvec(jnp.asarray(after, t.dtype), ahead)
         return more - matvec(jnp.asarray(before, t.dtype), behind), arc + whole
 
     def line(self, R, p) -> Float[Array, "m 3"]:
-        """The cable as drawn [m]: its ends and the arcs on inner pulleys, whole turns left out; on
-        a drum from where it leaves, on a `SwivelPulley` by the point it swivels about."""
+        """Points of the cable for drawing [m]: its ends and the arcs on inner pulleys, without
+        whole turns.
+
+        On a drum the line begins where the cable leaves it. A `SwivelPulley` is drawn as the point
+        about which it swivels."""
         places, normals, way = self._ways(R, p)
         points, last, passed = [], len(self.guides) - 1, self.passages(R, p)
         for i, (guide, place, n) in enumerate(zip(self.guides, places, normals, strict=True)):
@@ -211,21 +219,21 @@ class Route(eqx.Module):
             behind = 2.0 * jnp.pi * _BEHIND
             turn = sign * (jnp.mod(sign * turn + behind, 2.0 * jnp.pi) - behind)
             angles = (turn * jnp.linspace(0.0, 1.0, _ARC))[:, None]
-            # n x t for the direction of travel t, which turns from `into` to `out`
+            # n x t, where the direction of travel t turns from `into` to `out`
             aside = jnp.cos(angles) * cross(n, into) - jnp.sin(angles) * into
             points.append(place - sign * guide.radius * aside)
         return jnp.concatenate(points)
 
     def arcs(self, R, p) -> Float[Array, " w"]:
-        """Angles [rad] on inner pulleys, those with fixed whole windings excepted; negative where
-        the cable would have left its pulley."""
+        """Angles [rad] on inner pulleys, except those with a fixed number of whole windings. An
+        angle is negative where the cable would have left its pulley."""
         inner = enumerate(self.guides[1:-1])
         where = [i for i, g in inner if isinstance(g, Pulley) and (g.winds or g.turns == 0)]
         return self.at(R, p).wrap[np.array(where)] if where else jnp.zeros(0, p.dtype)
 
     def turn_margin(self, R, p) -> Float[Array, " w"]:
-        """Angles [rad] by which the arcs on all pulleys may still change before they could not be
-        told from arcs of one whole turn more or less: the length would jump there."""
+        """Angles [rad] by which the arcs on all pulleys may still change before they become
+        ambiguous by one whole turn, where the length would jump."""
         _, _, way = self._ways(R, p)
         wrap, last, margins = self.at(R, p).wrap, len(self.guides) - 1, []
         for i, guide in enumerate(self.guides):
@@ -242,7 +250,8 @@ class Route(eqx.Module):
         return jnp.stack(margins) if margins else jnp.zeros(0, p.dtype)
 
     def reach(self, R, p) -> Float[Array, " k"]:
-        """Positive where each segment exists [m^2]: no guide inside a pulley or a surface."""
+        """Existence of each segment [m^2]: positive if no guide lies inside a pulley or a
+        surface."""
         x, _, way = self._ways(R, p)
         square, last = way.square, len(self.guides) - 1
         for i, s in self._swivelled(R, p, x).items():
@@ -253,14 +262,14 @@ class Route(eqx.Module):
         return square
 
     def _signs(self) -> np.ndarray:
-        """Signs of the radii: the direction in which the cable goes round each pulley, 0 for other
+        """Signs of the radii: direction in which the cable goes round each pulley, 0 for other
         guides."""
         sign = lambda g: (-1.0 if g.clockwise else 1.0) if isinstance(g, Pulley) else 0.0
         return np.array([sign(g) for g in self.guides])
 
     def _ways(self, R, p) -> "tuple[Array, Array, _Ways]":
-        """Places (g, 3) [m] and normals (g, 3) of the guides, and the straight parts between them,
-        all at once: an eyelet is a pulley without radius and without a plane."""
+        """Positions (g, 3) [m] and normals (g, 3) of the guides, and the straight parts between
+        them. All guides are treated alike: an eyelet is a pulley with zero radius and no plane."""
         none, flat = jnp.zeros((), p.dtype), jnp.zeros(3, p.dtype)
         x = p + jnp.sum(R * jnp.stack([g.at for g in self.guides])[:, None], axis=2)
         d, signs = x[1:] - x[:-1], self._signs()
@@ -286,8 +295,9 @@ class Route(eqx.Module):
 
 
 class _Ways(NamedTuple):
-    """Of k segments: length of the `straight` part (k,) [m], its direction `along` (k, 3) in the
-    plane of the pulleys, and its `square` (k,) [m^2], positive where it exists."""
+    """Straight parts of k segments: length of the `straight` part (k,) [m], its direction
+    `along` (k, 3) in the plane of the pulleys, and its `square` (k,) [m^2], positive where it
+    exists."""
 
     straight: Float[Array, " k"]
     along: Float[Array, "k 3"]
@@ -295,8 +305,8 @@ class _Ways(NamedTuple):
 
 
 def _with(values, passed: dict[int, Passage], name: str):
-    """Values (k,) of the segments, with those next to wrapping surfaces replaced by the share of
-    the passages; a segment between two surfaces belongs to both."""
+    """Replace the values (k,) of segments next to wrapping surfaces by the contributions of the
+    passages. A segment between two surfaces gets the sum of both."""
     found: dict[int, list] = {}
     for i, s in passed.items():
         for end in (0, 1):
@@ -305,13 +315,14 @@ def _with(values, passed: dict[int, Passage], name: str):
 
 
 def _directions(t, passed: dict[int, Passage]):
-    """Directions `t` (k, 3) of the segments, with those next to wrapping surfaces replaced."""
+    """Replace the directions `t` (k, 3) of segments next to wrapping surfaces by those of the
+    passages."""
     found = {i - 1 + end: along for i, s in passed.items() for end, along in enumerate(s.along())}
     return jnp.stack([found.get(k, t[k]) for k in range(len(t))])
 
 
 def _check_common_plane(a: Pulley, b: Pulley) -> None:
-    if a.body == b.body != NAMELESS:  # parts of several cables, stacked, have no bodies
+    if a.body == b.body != NAMELESS:  # stacked guides of several cables have no body names
         parallel = lambda a, b: abs(abs((a * b).sum()) - 1.0) < 1e-6
         expected = "parallel axes of pulleys next to each other, or an eyelet between them"
         require_values("guides", parallel, a.axis, b.axis, expected=expected)

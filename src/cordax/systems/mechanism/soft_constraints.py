@@ -1,8 +1,8 @@
 """Limits of joints and tendons, and couplings between bodies, joints or tendons, as stiff springs
 and dampers.
 
-MuJoCo's soft constraints act on accelerations. Here a constraint is a spring of the stiffness that
-gives the same violation under a constant load, with its own damping; see docs/coming-from.md."""
+MuJoCo's soft constraints act on accelerations. Here a constraint is a spring whose stiffness gives
+the same violation under a constant load, with separate damping; see docs/coming-from.md."""
 
 from typing import NamedTuple
 
@@ -24,39 +24,40 @@ from .tendons import TendonState
 
 
 class Springs(eqx.Module):
-    """`stiffness` (k,) and `damping` (k,) of k rows; limits act fully at a violation `width`
-    (k,)."""
+    """Springs and dampers of k rows: `stiffness` (k,), `damping` (k,), and `width` (k,), the
+    violation above which limits act with full damping."""
 
     stiffness: Float[Array, " k"] = float_field()
     damping: Float[Array, " k"] = float_field()
     width: Float[Array, " k"] = float_field()
 
     def hold(self, x, rate):
-        """Force on x that holds it at zero."""
+        """Force on `x` that holds it at zero."""
         return -self.stiffness * x - self.damping * rate
 
     def stop(self, beyond, rate):
-        """Force, never negative, against a coordinate that is `beyond` its limit."""
+        """Force, never negative, on a coordinate that exceeds its limit by `beyond`."""
         near = jnp.clip(beyond / self.width, 0.0, 1.0)
         push = self.stiffness * beyond + self.damping * near * rate
         return jnp.where(beyond > 0, jnp.maximum(push, 0.0), 0.0)
 
 
 class Limits(eqx.Module):
-    """Ranges (k, 2) of scalars with `springs`, infinite for none."""
+    """Ranges (k, 2) of scalars, enforced by `springs`; infinite for no limit."""
 
     range: Float[Array, "k 2"] = float_field(checked=False)
     springs: Springs = part_field()
 
     def force(self, x, rate):
-        """Forces on scalars (k,) with given rates."""
+        """Forces on scalars `x` (k,) with given rates."""
         low, high = self.range[:, 0], self.range[:, 1]
         return self.springs.stop(low - x, -rate) - self.springs.stop(x - high, rate)
 
 
 class Curves(eqx.Module):
-    """Scalars y held at `c0 + c1 x + ... + c4 x^4` of other scalars x, `coefficients` (k, 5), both
-    measured from `reference` (k, 2): of y and x."""
+    """Couplings that hold scalars y at the polynomial `c0 + c1 x + ... + c4 x^4` of other scalars
+    x. `coefficients` (k, 5) are c0 to c4. Both scalars are measured from `reference` (k, 2), of y
+    and x."""
 
     coefficients: Float[Array, "k 5"] = float_field()
     reference: Float[Array, "k 2"] = float_field()
@@ -72,8 +73,8 @@ class Curves(eqx.Module):
 
 
 class Fasteners(eqx.Module):
-    """Pairs of frames, of the `first` and the `second` body, whose origins are held together by
-    `springs`, and whose rotations by `twist` where that has stiffness."""
+    """Pairs of frames, on a `first` and a `second` body. `springs` hold their origins together;
+    `twist` holds their rotations together if it has stiffness."""
 
     first: Sites
     second: Sites
@@ -105,8 +106,9 @@ class Fasteners(eqx.Module):
 
 
 class Rows(NamedTuple):
-    """Places, static: of limited scalar joints (q, v), of limited balls (q, v), of limited tendons,
-    of coupled joints (y's q, v, x's q, v; -1 for none) and of coupled tendons (y, x or -1)."""
+    """Indices of the constrained quantities (static): limited scalar joints (q, v), limited ball
+    joints (q, v), limited tendons, coupled joints (q and v of y, q and v of x; -1 for none) and
+    coupled tendons (y, x or -1)."""
 
     joints: tuple[tuple[int, int], ...] = ()
     balls: tuple[tuple[int, int], ...] = ()
@@ -116,7 +118,7 @@ class Rows(NamedTuple):
 
 
 class SoftConstraints(eqx.Module):
-    """All limits and couplings; those that `rows` does not list are None."""
+    """All limits and couplings of a machine; those not listed in `rows` are None."""
 
     rows: Rows = eqx.field(static=True)
     joints: Limits | None = None
@@ -127,7 +129,7 @@ class SoftConstraints(eqx.Module):
     fasteners: Fasteners | None = None
 
     def forces(self, at: Instant, tendons: TendonState | None):
-        """Joint forces (n_v,), forces along the tendons (n,) or None and wrenches (N, 6) or
+        """Joint forces (n_v,), forces along the tendons (n,) or None, and wrenches (N, 6) or
         None."""
         n, rows = at.tree.n_v, self.rows
         joint, along, wrenches = jnp.zeros(n, at.q.dtype), None, None

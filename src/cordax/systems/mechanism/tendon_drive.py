@@ -1,4 +1,4 @@
-"""All forces of a machine with tendons in one element: joints, tendons and actuators."""
+"""Force element for machines with tendons: all forces of joints, tendons and actuators."""
 
 from typing import NamedTuple
 
@@ -20,18 +20,22 @@ from .soft_constraints import SoftConstraints
 from .tendon_drawing import tendon_lines
 from .tendons import Tendons, TendonState
 
-#: round-off of lengths [m]
+#: round-off error of lengths [m]
 _ROUND_OFF = 1e-13
 
 
 class TendonLaws(eqx.Module):
-    """Forces along n tendons: springs `-(a x + b x^2 + c x^3)` where x is the length beyond the
-    range `rest` (n, 2) [m] of the unstressed tendon, dampers `-(a v + b v |v| + c v^3)` and
+    """Forces along n tendons: springs, dampers and friction.
+
+    A spring exerts `-(a x + b x^2 + c x^3)`, where x is the length beyond the range
+    `rest` (n, 2) [m] of the unstressed tendon. A damper exerts `-(a v + b v |v| + c v^3)`, friction
     `-friction tanh(v / friction_width)`.
 
-    `stiffness`, `damping` (n, 3); `friction` (n,) [N], `friction_width` (n,) [m/s]; `armature` (n,)
-    [kg]: mass that moves with the length; `force_range` (n, 2) [N]: of all actuators of a tendon
-    together, infinite for none."""
+    - `stiffness`, `damping` (n, 3): coefficients a, b, c;
+    - `friction` (n,) [N], `friction_width` (n,) [m/s];
+    - `armature`, shape (n,) [kg]: mass that moves with the length;
+    - `force_range` (n, 2) [N]: range of the total force of all actuators of a tendon, infinite for
+      no limit."""
 
     stiffness: Float[Array, "n 3"] = float_field()
     rest: Float[Array, "n 2"] = float_field(unit="m")
@@ -61,8 +65,8 @@ class TendonLaws(eqx.Module):
 
 
 class GravityCompensation(eqx.Module):
-    """Upward forces at points of bodies: `mass` (k,) [kg] whose weight is carried, at `centre`
-    (k, 3) [m] of the `bodies` (k)."""
+    """Upward forces at points of bodies that carry the weight of `mass` (k,) [kg]. The points are
+    `centre`, shape (k, 3) [m], in the axes of the `bodies` (k)."""
 
     bodies: tuple[str, ...] = names_field()
     mass: Float[Array, " k"] = float_field(unit="kg")
@@ -78,13 +82,14 @@ class GravityCompensation(eqx.Module):
 
 
 class TendonDrive(Element):
-    """Forces of joints, tendons and actuators; inputs: those of the actuators, named by them;
-    states: their activations.
+    """Forces of joints, tendons and actuators. The inputs are those of the actuators and have their
+    names; the states are their activations.
 
     - `joints`: springs, dampers, friction and armature of the joints;
     - `tendons`, `laws`: paths of the tendons and the forces along them;
-    - `actuators`; `joint_force_range` (n_v, 2): of all actuators of a joint together;
-    - `compensation` of gravity, by actuators where `compensated` (n_v) is true;
+    - `actuators`; `joint_force_range` (n_v, 2): range of the total force of all actuators of a
+      joint;
+    - `compensation` of gravity; it counts as an actuator force where `compensated` (n_v) is true;
     - `constraints`: limits and couplings, as stiff springs."""
 
     joints: JointLaws
@@ -121,12 +126,12 @@ class TendonDrive(Element):
             sites.carriers(tree)
 
     def tendon_state(self, at: Instant) -> TendonState | None:
-        """Lengths and rates of the tendons, with the ends of their segments; None without
+        """Lengths and rates of the tendons, and the ends of their segments; None without
         tendons."""
         return None if self.tendons is None else self.tendons.at(at)
 
     def tendon_jacobian(self, at: Instant) -> Float[Array, "n n_v"]:
-        """Derivatives of the lengths of the tendons by the joint coordinates."""
+        """Derivatives of the tendon lengths with respect to the joint coordinates."""
         assert self.tendons is not None
         return self.tendons.jacobian(at, self.tendons.at(at))
 
@@ -136,7 +141,7 @@ class TendonDrive(Element):
         return self._onto_joints(at, tendons, self._passive(at, tendons))
 
     def actuator_force(self, at: Instant, u) -> tuple[Float[Array, " n"], Float[Array, " n_v"]]:
-        """Force of each actuator, and the joint forces of all actuators together."""
+        """Force of each actuator, and the total joint forces of all actuators."""
         tendons = self.tendon_state(at)
         if self.actuators is None:
             return jnp.zeros(0, at.q.dtype), jnp.zeros(at.tree.n_v, at.q.dtype)
@@ -145,7 +150,8 @@ class TendonDrive(Element):
         return force, self._onto_joints(at, tendons, driven)
 
     def armature_bias(self, at: Instant) -> Float[Array, " n_v"]:
-        """Joint forces `J^T a dJ/dt v` of the mass that moves with the tendons."""
+        """Joint forces `J^T a dJ/dt v` due to the armature a, the mass that moves with the
+        tendons."""
         assert self.laws is not None and self.tendons is not None
         which = np.array(self.laws.heavy)
         J = self.tendons.jacobian(at, self.tendons.at(at), which)
@@ -171,7 +177,7 @@ class TendonDrive(Element):
         return Effort(joint, wrenches, rates)
 
     def _onto_joints(self, at: Instant, tendons, forces: "_Forces") -> Float[Array, " n_v"]:
-        """Joint forces equivalent to joint forces, forces along tendons and wrenches together."""
+        """Sum of joint forces, forces along tendons and wrenches, all converted to joint forces."""
         total = jnp.zeros(at.tree.n_v, at.q.dtype)
         parts, wrenches = [forces.joint], forces.wrenches
         if forces.along is not None and self.tendons is not None:
@@ -194,11 +200,12 @@ class TendonDrive(Element):
 
     @property
     def _by_actuators(self) -> np.ndarray | None:
-        """Which velocities have their gravity compensated by actuators; None for none."""
+        """Mask of the velocities whose gravity is compensated by actuators; None if there are
+        none."""
         return np.array(self.compensated) if any(self.compensated) else None
 
     def _actuation(self, at: Instant, tendons, u) -> tuple[Float[Array, " n"], Moments]:
-        """Forces of the actuators after clamps."""
+        """Forces of the actuators after clamping."""
         assert self.actuators is not None
         moments = self.actuators.moments(at, tendons)
         force = self.actuators.force(moments, u, at.states)
@@ -208,7 +215,8 @@ class TendonDrive(Element):
         return jnp.clip(force, low, high), moments
 
     def _tendon_shares(self, force):
-        """Factors (n,) that bring the sum of the forces on each tendon into its range."""
+        """Factors (n,) on the actuator forces that bring the total force on each tendon into its
+        range."""
         assert self.actuators is not None and self.laws is not None
         links = self.actuators.transmissions.tendons
         if not links:
@@ -276,7 +284,8 @@ class TendonDrive(Element):
 
 
 class _Forces(NamedTuple):
-    """Joint forces (n_v,), forces along the tendons (n,) and wrenches (N, 6); None for none."""
+    """Joint forces (n_v,), forces along the tendons (n,) and wrenches (N, 6), each None if
+    absent."""
 
     joint: Float[Array, " n_v"] | None = None
     along: Float[Array, " n"] | None = None
@@ -287,8 +296,8 @@ class _Forces(NamedTuple):
 
 
 def _beyond(x):
-    """`max(x, 0)` with the mean of both slopes where x is zero but for round-off, as in models
-    whose tendons have their rest length in the initial configuration."""
+    """`max(x, 0)`, with the mean of both slopes where x is zero within round-off. This occurs in
+    models whose tendons have their rest length in the initial configuration."""
     return jnp.where(jnp.abs(x) < _ROUND_OFF, 0.5 * x, jnp.maximum(x, 0.0))
 
 

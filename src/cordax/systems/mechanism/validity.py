@@ -1,4 +1,4 @@
-"""Validity of a configuration: its cables have paths, and its joints carry mass."""
+"""Validity of a configuration: whether its cables have paths and its joints carry mass."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,18 +16,22 @@ from .loops import Loop, with_ground
 from .routes import Route
 from .tree import Tree
 
-#: angle [rad] behind the rim of a pulley at which a cable that has left it counts as lost
+#: size [rad] of a negative arc on a pulley at which a cable counts as lost
 FAR_OFF = 0.25 * np.pi
-#: angle [rad] before an arc that is one whole turn off at which a run ends
+#: margin [rad] to an arc that is ambiguous by one turn, at which a run ends
 NEAR_TURN = 0.05
-#: of arcs [rad] and tensions [N]
+#: round-off error of arcs [rad] and tensions [N]
 _ROUND_OFF = 1e-9
 
 
 class Reach(NamedTuple):
-    """Of cables over guides of one kind: names of the `bodies` of their guides, `squares` (n, k)
-    [m^2], positive where a segment exists, `arcs` (n, w) [rad] on inner pulleys, and `margins`
-    (n, p) [rad] to arcs one turn off on all pulleys (`Route`)."""
+    """Existence of the paths of n cables over guides of the same kinds.
+
+    - `bodies`: names of the bodies that carry the guides;
+    - `squares`, shape (n, k) [m^2]: positive where a segment exists;
+    - `arcs` (n, w) [rad]: arcs on inner pulleys;
+    - `margins`, shape (n, p) [rad]: distances of the arcs on all pulleys from arcs that are
+      ambiguous by one turn (`Route`)."""
 
     bodies: tuple[tuple[str, ...], ...]
     squares: Float[Array, "n k"]
@@ -35,13 +39,14 @@ class Reach(NamedTuple):
     margins: Float[Array, "n p"]
 
     def good(self) -> Bool[Array, ""]:
-        """Whether every segment exists, none has left its pulley for long, and no arc is about to
-        jump by a turn."""
+        """Whether every segment exists, no cable is far off its pulley, and no arc is about to jump
+        by a turn."""
         there = jnp.all(self.squares > 0) & jnp.all(self.arcs > -FAR_OFF)
         return there & jnp.all(self.margins > NEAR_TURN)
 
     def missing(self) -> str:
-        """Text about the first segment that does not exist, or cable that has left a pulley."""
+        """Message about the first segment that does not exist, or the first cable that has left a
+        pulley."""
         lost = np.argwhere(~(np.asarray(self.squares) > 0))
         gone = np.argwhere(~(np.asarray(self.arcs) > -FAR_OFF))
         if not len(lost) and not len(gone):
@@ -97,14 +102,14 @@ def cable_reaches(
 
 
 def _carried(tree: Tree, masses: Masses) -> Float[Array, " k"]:
-    """Mass and inertia, in kg and kg m^2, that each joint with a velocity carries."""
+    """Mass [kg] and inertia [kg m^2] that each joint with a velocity carries."""
     own = masses.mass + jnp.trace(masses.inertia, axis1=1, axis2=2)
     return tree.below_sum(own[:, None])[np.unique(tree.owner), 0]
 
 
 def valid(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> Bool[Array, ""] | bool:
-    """Whether all segments of cables exist and, without loops that could hold massless bodies,
-    whether all joints carry mass."""
+    """Whether all cable segments exist and all joints carry mass. The second condition applies only
+    without loops, because loops can hold massless bodies."""
     good = [reach.good() for reach in found]
     if not looped:
         good.append(jnp.all(_carried(tree, masses) > 0))
@@ -112,7 +117,7 @@ def valid(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> Bool[
 
 
 def invalid_reason(tree: Tree, masses: Masses, looped: bool, found: list[Reach]) -> str:
-    """Text about the condition of `valid` that is violated."""
+    """Message about the condition of `valid` that is violated."""
     if not looped:
         joints = np.unique(tree.owner)[np.asarray(_carried(tree, masses)) <= 0]
         if names := ", ".join(tree.names[i] for i in joints):
@@ -125,15 +130,16 @@ def invalid_reason(tree: Tree, masses: Masses, looped: bool, found: list[Reach])
 
 
 def wrap(found: list[Reach]) -> Float[Array, " w"] | None:
-    """Angles [rad] by which cables go round inner pulleys, less than a turn; None without any."""
+    """Wrap angles [rad] of cables on inner pulleys, less than a turn; None without such pulleys."""
     arcs = [reach.arcs.reshape(-1) for reach in found if reach.arcs.size]
     return jnp.concatenate(arcs) if arcs else None
 
 
 def warnings(wrap, pulled) -> dict[str, Bool[Array, "..."]]:
-    """`cable_off_pulley`: a cable would leave an inner pulley, where the model holds it as in a
-    groove. `cable_pushes`: a rigid cable carries less than nothing; later states are unphysical.
-    From angles `wrap` (..., w) [rad] and tensions `pulled` (..., n) [N], None without such parts.
-    """
+    """Warnings from wrap angles `wrap` (..., w) [rad] and tensions `pulled` (..., n) [N], each None
+    without such parts.
+
+    `cable_off_pulley`: a cable would leave an inner pulley, where the model holds it as in a
+    groove. `cable_pushes`: a rigid cable has a negative tension; later states are unphysical."""
     named = {"cable_off_pulley": wrap, "cable_pushes": pulled}
     return {name: x < -_ROUND_OFF for name, x in named.items() if x is not None}

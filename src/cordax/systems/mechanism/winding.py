@@ -1,8 +1,8 @@
 """Cables that wind round pulleys over any number of turns.
 
-Poses determine the arc on a pulley but for whole turns. So the arcs on pulleys that have `winds`
-are coordinates of the mechanism, the last ones, without velocities of their own: each step moves
-them to the arcs of the new poses that are nearest to the old ones."""
+Poses determine the arc on a pulley only up to whole turns. The arcs on pulleys that have `winds`
+are therefore coordinates of the mechanism, placed after all others and without velocities. Each
+step updates them to the arcs of the new poses that are nearest to the old arcs."""
 
 import functools
 import inspect
@@ -29,7 +29,7 @@ def count(loops: Sequence[Loop], elements: Sequence[Element]) -> int:
 
 
 def _routes(loops: Sequence[Loop], elements: Sequence[Element]):
-    """Routes and the number of cables that follow each."""
+    """Yield each route with the number of cables that follow it."""
     for loop in loops:
         if isinstance(loop, RigidCable):
             yield Route(loop.guides), 1
@@ -39,7 +39,7 @@ def _routes(loops: Sequence[Loop], elements: Sequence[Element]):
 
 
 def has_arcs(loops: Sequence[Loop], elements: Sequence[Element]) -> bool:
-    """Whether some pulley has `winds`."""
+    """Whether any pulley has `winds`."""
     guides = [guide for route, _ in _routes(loops, elements) for guide in route.guides]
     return any(isinstance(guide, Pulley) and guide.winds for guide in guides)
 
@@ -47,7 +47,7 @@ def has_arcs(loops: Sequence[Loop], elements: Sequence[Element]) -> bool:
 def arcs(
     tree: Tree, loops: Sequence[Loop], elements: Sequence[Element], poses
 ) -> Float[Array, " w"]:
-    """Arcs [rad] on pulleys that have `winds`, of rigid cables, then of elastic ones."""
+    """Arcs [rad] on pulleys that have `winds`, first of rigid cables, then of elastic ones."""
     R, p = with_ground(poses.R, poses.p)
     found = [jnp.zeros(0, p.dtype)]
     for loop in loops:
@@ -63,7 +63,7 @@ def arcs(
 
 
 def wind(loops: Sequence[Loop], elements: Sequence[Element], near: Float[Array, " w"]):
-    """Copies of the loops and elements with arcs nearest to `near` [rad]."""
+    """Copies of the loops and elements whose arcs are those nearest to `near` [rad]."""
     start, parts = 0, []
     for part in (*loops, *elements):
         if isinstance(part, RigidCable):
@@ -85,8 +85,8 @@ def wind(loops: Sequence[Loop], elements: Sequence[Element], near: Float[Array, 
 
 
 def follows_winding(method: Callable) -> Callable:
-    """Decorate a method with coordinates `q` (n_q,) of a mechanism: evaluate it with the cables
-    wound by the arcs in `q`, and pass the remaining coordinates as `q`."""
+    """Decorate a method of a mechanism that takes coordinates `q` (n_q,). The method is evaluated
+    with the cables wound by the arcs in `q`, and receives the remaining coordinates as `q`."""
     place = list(inspect.signature(method).parameters).index("q") - 1
 
     @functools.wraps(method)

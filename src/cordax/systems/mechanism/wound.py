@@ -17,9 +17,10 @@ from .tree import Tree
 
 
 class CableTerms(NamedTuple):
-    """Of n cables: `strain` (n,), `stiffness` E A (n,) [N], and `columns` (n_v, n), the joint
-    forces that resist a unit of tension. Where strains are no coordinates their accelerations are
-    `rows` (n, n_v) times those of the joints, plus `bias` (n,) [1/s^2]."""
+    """Terms of n cables for controllers: `strain` (n,), `stiffness` E A (n,) [N], and
+    `columns` (n_v, n), the joint forces that resist a unit tension. If the strains are not
+    coordinates, their accelerations are `rows` (n, n_v) times the joint accelerations plus
+    `bias` (n,) [1/s^2]."""
 
     strain: Float[Array, " n"]
     stiffness: Float[Array, " n"]
@@ -29,13 +30,13 @@ class CableTerms(NamedTuple):
 
 
 class WoundCables(Element):
-    """`F = A (E eps + mu deps/dt)` where taut (eps > 0), nothing where slack, for `cables` (names
-    of bodies on elastic involute joints of one kind).
+    """Tension `F = A (E eps + mu deps/dt)` of taut cables (eps > 0), zero for slack ones. `cables`
+    are names of bodies on elastic involute joints of one kind.
 
-    `modulus` E [Pa], `viscosity` mu [Pa s] and `area` A [m^2], each (n,) or one for all. The law
-    of the thesis as it stands: a cable that goes slack quickly pushes for an instant. As the
-    unstretched length varies while the cable winds, the law is not conservative; what balances is
-    `d(T + V)/dt = sum u theta' - sum F du/dt`."""
+    `modulus` E [Pa], `viscosity` mu [Pa s] and `area` A [m^2] have shape (n,) or are one value for
+    all cables. This is the unmodified law of the thesis: a cable that goes slack quickly pushes for
+    an instant. The unstretched length changes while the cable winds, so the law is not
+    conservative. The energy balance is `d(T + V)/dt = sum u theta' - sum F du/dt`."""
 
     cables: tuple[str, ...] = names_field()
     modulus: Float[Array, " n"] = float_field(unit="Pa")
@@ -84,7 +85,7 @@ class WoundCables(Element):
         return Effort(joint=spread(places, at.tree.n_v, force.reshape(-1)))
 
     def terms(self, at: Instant) -> CableTerms:
-        """Strain, stiffness and force columns for controllers."""
+        """Strain, stiffness and force columns of the cables for controllers."""
         cable, n = self.state(at), len(self.cables)
         places = self._rows(at.tree)
         onto = np.zeros((at.tree.n_v, n, 2))

@@ -1,7 +1,8 @@
-"""Lengths of many tendon segments past spheres and cylinders at once, with their derivatives.
+"""Lengths of many tendon segments past spheres and cylinders, with their derivatives.
 
-The geometry is that of `mechanics/parts/wrapping.py`. Derivatives by the end points are written
-out, so that forces need no automatic differentiation, and all segments share one program."""
+The geometry is that of `mechanics/parts/wrapping.py`. The derivatives with respect to the end
+points are written in closed form, so that forces need no automatic differentiation and all segments
+share one program."""
 
 from typing import NamedTuple
 
@@ -16,17 +17,18 @@ from ...math.safe import safe_arctan2, safe_norm, safe_sqrt, safe_unit
 from ...mechanics.parts.wrapping import ROUND_OFF, wrap
 from .kinematics import cross
 
-#: for the bend of a segment that passes through a surface: most iterations, first guess of the sine
-#: of the angle of incidence, and tolerance [rad]
+#: Newton's method for the bend of a segment that passes through a surface: maximum number of
+#: iterations, first guess of the sine of the angle of incidence, and tolerance [rad]
 _ITERATIONS = 20
 _FIRST = 1.0 - 1e-7
 _TOLERANCE = 1e-14
-#: wrap angles [rad] that are zero but for round-off
+#: wrap angle [rad] below which a wrap angle counts as zero
 _GRAZING = 1e-12
 
 
 class Segments(NamedTuple):
-    """`length` (k,) [m] and its derivatives (k, 3) by the end points, in surface axes."""
+    """`length` (k,) [m] of the segments and its derivatives (k, 3) with respect to the end points,
+    in surface axes."""
 
     length: Float[Array, " k"]
     first: Float[Array, "k 3"]
@@ -34,9 +36,13 @@ class Segments(NamedTuple):
 
 
 class _Planes(NamedTuple):
-    """End points seen along the axis of a cylinder, or in the plane of the centre of a sphere:
-    distances (k,) from the centre, product and area of both vectors, unit vectors (k, 3) away from
-    the centre and, counterclockwise, across; height (k,) of the second above the first."""
+    """End points projected along the axis of a cylinder, or in the plane through the centre of a
+    sphere.
+
+    `l0`, `l1` (k,) are the distances from the centre, `dot` and `area` (k,) the scalar product of
+    both vectors and the area they span. The unit vectors (k, 3) `out0`, `out1` point away from the
+    centre, `across0`, `across1` counterclockwise across. `height` (k,) is the height of the second
+    point above the first."""
 
     l0: Float[Array, " k"]
     l1: Float[Array, " k"]
@@ -76,7 +82,8 @@ def _straight(x0, x1) -> Segments:
 
 
 def _raised(plane: _Planes, flat, first, second) -> Segments:
-    """A path of a length `flat` in the plane with derivatives there, over its height."""
+    """Extend a path in the plane, with length `flat` and its derivatives, to a path that also rises
+    by the height."""
     length = safe_sqrt(flat * flat + plane.height * plane.height)
     size = jnp.where(length > 0, length, 1.0)
     share, rise = (flat / size)[:, None], (plane.height / size)[:, None]
@@ -90,8 +97,9 @@ def _chosen(condition, a: Segments, b: Segments) -> Segments:
 
 
 def outside(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Segments:
-    """Past the outer side, from `x0` to `x1` (k, 3) [m] in surface axes: round the nearer side, or
-    where `sided` on that of the points `side` (k, 3)."""
+    """Segments past the outside of surfaces, from `x0` to `x1` (k, 3) [m] in surface axes.
+
+    They go round the nearer side or, where `sided`, round the side of the points `side` (k, 3)."""
     plane = materialise(_planes(x0, x1, cylinder))
     whole = _whole_turns(plane, side, sided)
     sign = jnp.where((whole < 0) | ((whole == 0) & (plane.area < 0)), -1.0, 1.0)
@@ -109,8 +117,8 @@ def outside(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Se
     first = slope(plane.l0, plane.out0, plane.across0, -sign)
     second = slope(plane.l1, plane.out1, plane.across1, sign)
     around, straight = _raised(plane, flat, first, second), _straight(x0, x1)
-    # models may graze a surface in their initial configuration, where the curvature of the length
-    # jumps: both paths are the same there, and their mean has the mean of both derivatives
+    # a segment may graze a surface in the initial configuration, where the curvature of the
+    # length jumps: both paths are the same there, and their mean has the mean derivatives
     grazes = possible & (jnp.abs(angle) < _GRAZING)
     mean = Segments(*(0.5 * (x + y) for x, y in zip(around, straight, strict=True)))
     return _chosen(grazes, mean, _chosen(possible & (angle > 0), around, straight))
@@ -118,10 +126,12 @@ def outside(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Se
 
 @jax.custom_jvp
 def _around(l0, l1, dot, area, radius, whole):
-    """Length (k,) [m] of the path round the circle, and the angle (k,) [rad] of its arc, negative
-    where the tangents do not reach it: `sqrt(l0^2 - r^2) + sqrt(l1^2 - r^2) + r angle`. The angle
-    is that between the end points, which has the direction (`dot`, `area`) and is above pi where
-    `whole` is not zero, less `arccos(r/l)` at both ends; all three together are one arctan2."""
+    """Length (k,) [m] of the path round the circle, and the angle (k,) [rad] of its arc.
+
+    The length is `sqrt(l0^2 - r^2) + sqrt(l1^2 - r^2) + r angle`. The angle is negative where the
+    tangents do not reach the circle. It is the angle between the end points minus `arccos(r/l)` at
+    both ends; one arctan2 computes all three. The angle between the end points has the direction
+    (`dot`, `area`) and is above pi where `whole` is not zero."""
     h0, h1 = safe_sqrt(l0 * l0 - radius * radius), safe_sqrt(l1 * l1 - radius * radius)
     c, s = radius * radius - h0 * h1, radius * (h0 + h1)
     angle = safe_arctan2(area * c - dot * s, dot * c + area * s)
@@ -131,8 +141,8 @@ def _around(l0, l1, dot, area, radius, whole):
 
 @_around.defjvp
 def _around_jvp(values, rates):
-    """Finite with end points on the surface too; the angle decides between paths only, and has no
-    derivative."""
+    """Derivative of the length, finite also for end points on the surface. The angle only decides
+    between paths and has no derivative."""
     l0, l1, dot, area, radius, _ = values
     l0_rate, l1_rate, dot_rate, area_rate, radius_rate, _ = rates
     length, angle = _around(*values)
@@ -144,7 +154,8 @@ def _around_jvp(values, rates):
 
 
 def _whole_turns(plane: _Planes, side, sided: np.ndarray):
-    """Turns (k,), -1, 0 or 1, that the path over the side point makes beyond the nearest one."""
+    """Whole turns (k,), -1, 0 or 1, of the path past the side point relative to the shortest
+    path."""
     if not sided.any():
         return jnp.zeros_like(plane.dot)
     inner = lambda a, b: jnp.sum(a * b, axis=1)
@@ -161,7 +172,8 @@ def _whole_turns(plane: _Planes, side, sided: np.ndarray):
 
 
 def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
-    """Through the surface, bent at one point of its rim where the straight line would miss it."""
+    """Segments through surfaces, bent at one point of the rim where the straight line would miss
+    the surface."""
     plane = materialise(_planes(x0, x1, cylinder))
     flip = plane.area < 0
     dd = plane.l0**2 + plane.l1**2 - 2.0 * plane.dot
@@ -178,7 +190,8 @@ def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
     angle1 = jnp.where(flip, bend1, -(turn - bend0))
 
     def leg(l, out, across, angle):
-        """Length from an end point to the bend, and its derivative by the end point."""
+        """Length from an end point to the bend, and its derivative with respect to the end
+        point."""
         gap = jnp.stack([l - radius * jnp.cos(angle), -radius * jnp.sin(angle)])
         size = jnp.sqrt(jnp.sum(gap * gap, axis=0))
         return size, (gap[0] / size)[:, None] * out + (gap[1] / size)[:, None] * across
@@ -189,9 +202,11 @@ def inside(x0, x1, radius, cylinder: np.ndarray) -> Segments:
 
 
 def _bend(A, B, turn):
-    """Angles (k,) [rad] from both end points to the bend, for ratios of the radius to their
-    distances and the angle `turn` between them: by Newton's method for the sine z of the angle of
-    incidence, `asin(A z) + asin(B z) - 2 asin(z) + turn = 0`."""
+    """Angles (k,) [rad] from both end points to the bend.
+
+    `A` and `B` are the ratios of the radius to the distances of the end points, and `turn` is the
+    angle between them. Newton's method solves for the sine z of the angle of incidence: `asin(A z)
+    + asin(B z) - 2 asin(z) + turn = 0`."""
     error = lambda z, A, B, turn: jnp.arcsin(A * z) + jnp.arcsin(B * z) - 2.0 * jnp.arcsin(z) + turn
     root = lambda c, z: 1.0 / jnp.sqrt(jnp.maximum(1.0 - (c * z) ** 2, 1e-30))
     slope = lambda z: a * root(a, z) + b * root(b, z) - 2.0 * root(1.0, z)
@@ -205,16 +220,17 @@ def _bend(A, B, turn):
     begin = jnp.full_like(a, _FIRST)
     start = error(begin, a, b, t)
     more = lambda state: jnp.any(jnp.abs(state[1]) > _TOLERANCE) & (state[2] < _ITERATIONS)
-    # the angle of incidence is a right angle beyond any accuracy where the first error is positive
+    # where the first error is positive, the angle of incidence is too close to a right angle to be
+    # resolved: keep the first guess
     z, _, _ = lax.while_loop(more, step, (begin, jnp.where(start > 0, 0.0, start), 0))
-    # the value of the last iterate with the derivatives of the solution
+    # keep the value of the last iterate, with the derivatives of the exact solution
     f = error(z, A, B, turn)
     z = z - (f - lax.stop_gradient(f)) / lax.stop_gradient(slope(z))
     return jnp.arcsin(z) - jnp.arcsin(A * z), jnp.arcsin(z) - jnp.arcsin(B * z)
 
 
 def by_half_planes(x0, x1, radius, side, cylinder: np.ndarray, sided: np.ndarray) -> Segments:
-    """Same as `outside`, with the meaning of side points before MuJoCo 4.0."""
+    """Same as `outside`, with the interpretation of side points before MuJoCo 4.0."""
 
     def length(ends, radius, side, cylinder, sided):
         path = lambda **kind: wrap(ends[0], ends[1], radius, side_rule="3", **kind).length
