@@ -1,4 +1,4 @@
-"""One step in time; one file per method."""
+"""Time-stepping methods; one module per method."""
 
 from .adaptive import Adaptive
 from .base import Integrator
@@ -15,8 +15,8 @@ from .splitting import ForestRuth4, StormerVerlet, Suzuki4, SymplecticEuler
 from .unilateral import Unilateral
 from .zhai import Zhai
 
-#: the fixed-step methods for any machine, by the name used on the command line and by machines for
-#: their default
+#: fixed-step methods for any machine, by name. The command line and `System.default_integrator`
+#: use these names.
 BY_NAME: dict[str, type[Integrator]] = {
     "explicit_euler": ExplicitEuler,
     "symplectic_euler": SymplecticEuler,

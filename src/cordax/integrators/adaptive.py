@@ -1,4 +1,4 @@
-"""Steps that adapt to a wanted accuracy."""
+"""Adaptive step size: substeps that reach a requested accuracy."""
 
 import dataclasses
 import math
@@ -21,21 +21,22 @@ from ..mechanics.linearisation import bare
 from .base import Inputs, Integrator, Report, Step, Traits, as_inputs
 from .bounded_loop import repeat
 
-#: by how much a step may shrink or grow at once, and how far below the allowed error it aims
+#: smallest and largest factor between two substep sizes, and safety factor of the step size
 _SHRINK, _GROW, _AIM = 0.2, 4.0, 0.9
-#: what becomes of a step that had no solution
+#: factor of the size of a substep that the method could not solve
 _UNSOLVED = 0.25
-#: parts shorter than this share of a step end it: nothing is gained by smaller ones
+#: the step fails when a substep becomes shorter than this fraction of it: smaller ones gain nothing
 _LEAST = 1e-12
-#: instants at which inputs jump that are nearer than this share of a step count as passed
+#: a switching time of the inputs closer than this fraction of a step counts as already passed
 _NEAR = 1e-10
-#: by how much a part may be longer than wanted rather than that there is one more
+#: relative amount by which a substep may exceed the wanted size, to avoid an additional substep
 _ROUND = 1e-6
 
 
 class _Way(NamedTuple):
-    """Where a step has got to: time, what is left of it [s], state, what the method carries, the
-    next part to try [s], how many parts were taken and refused, and the work of the method."""
+    """Progress within a step: time, remaining time [s], state, carry of the inner method, next
+    substep to try [s], numbers of accepted and rejected substeps, work counts of the inner method,
+    and number of attempts."""
 
     t: Array
     left: Array
@@ -49,7 +50,8 @@ class _Way(NamedTuple):
 
 
 class _Between(Inputs):
-    """Inputs between two instants [s] at which they may jump, each evaluated on the inner side."""
+    """Inputs between two instants [s] at which they may jump. At both instants the value inside
+    the interval is used."""
 
     u: Any
     begin: Array
@@ -60,8 +62,8 @@ class _Between(Inputs):
 
 
 def _until_switch(dt, u, way: _Way):
-    """The time [s] that is left of a step, or until the inputs jump or bend if that comes first;
-    and the inputs in that time."""
+    """Time [s] to the end of the step, or to the next jump or kink of the inputs if that comes
+    first; and the inputs within that time."""
     times = as_inputs(u).switching_times()
     if times is None or times.size == 0:
         return way.left, u
@@ -75,29 +77,31 @@ def _until_switch(dt, u, way: _Way):
 
 
 class Adaptive(Integrator):
-    """A one-step method, `inner`, in parts of a step that are as long as `accuracy` allows.
+    """Adaptive substeps of a one-step method, `inner`, as long as `accuracy` allows.
 
-    Each part is taken once whole and once in two halves. The difference tells the error of the
-    halves, which must stay below `accuracy` (1 + |x|) in every coordinate and velocity; the halves
-    are kept. A part whose error is larger, or that has no solution, is repeated smaller. What is
-    left of a step is cut evenly: a third fewer parts are refused than if its end got the rest. A
-    step is cut into at most `tries` parts, refused ones included, and none shorter than 1e-12 of
-    it; then the run ends with `accuracy_not_reached`, or with the code of a controller that
-    explains it. The lengths of the parts carry no derivatives.
+    Each substep is computed once as a whole and once as two halves. The difference estimates the
+    error of the halves, which must stay below `accuracy` (1 + |x|) in every coordinate and
+    velocity. The result of the halves is used. A substep whose error is larger, or for which the
+    method fails, is repeated with a smaller size. The remaining time of a step is divided evenly:
+    this rejects a third fewer substeps than a short last substep would. A step has at most `tries`
+    substeps, rejected ones included, and none shorter than 1e-12 of it. Beyond these limits the run
+    stops with `accuracy_not_reached`, or with the code of a controller that explains the failure.
+    The substep sizes carry no derivatives.
 
-    Implicit methods go on over vibrations that they do not resolve, so of an error e of velocities
-    only `(M - h D - h^2 K)^-1 M e` counts, h = dt / (2 pi) with the whole step dt: motions slower
-    than it in full, vibrations whose period is a step by half, and those that no stored instant
-    could show hardly. What these displace, e / omega, counts in the coordinates. A metal wire whose
-    axial waves have 0.1 m/s and a micrometre would else have parts of microseconds at any accuracy
-    below 0.1. Explicit methods must resolve everything anyway.
+    Implicit methods remain stable when they do not resolve fast vibrations. For them a velocity
+    error e therefore counts only as `(M - h D - h^2 K)^-1 M e`, with h = dt / (2 pi) and the whole
+    step dt. Motions slower than the step count in full, vibrations whose period equals the step
+    count half, and vibrations too fast for the stored instants hardly count. Their displacement,
+    e / omega, still counts in the coordinates. Otherwise a metal wire with axial waves of 0.1 m/s
+    and a micrometre would need substeps of microseconds at any accuracy below 0.1. Explicit methods
+    must resolve all vibrations anyway.
 
-    Parts end at the instants at which inputs are known to jump or bend
-    (`Controller.switching_times`). Other inputs are seen at the stages of the method alone: a pulse
-    that is much shorter than `dt` may fall between them.
+    Substeps end at the instants at which the inputs are known to jump or have a kink
+    (`Controller.switching_times`). Other inputs are evaluated only at the stages of the method, so
+    a pulse much shorter than `dt` can be missed.
 
-    `simulate(..., accuracy=...)` makes one. `reverse`: whether reverse mode must be possible; the
-    parts are then computed a second time in the backward pass."""
+    `simulate(..., accuracy=...)` creates this integrator. `reverse`: whether reverse mode must be
+    possible; the substeps are then computed a second time in the backward pass."""
 
     inner: Integrator
     accuracy: Float[Array, ""] = float_field(default=1e-6)
@@ -141,18 +145,19 @@ class Adaptive(Integrator):
         return Step(way.state, (way.inner, way.h), code, Report(counts=counts))
 
     def _sieve(self, dynamics, t, dt, state, u):
-        """What takes vibrations that are fast for the whole step out of an error of velocities.
+        """Filter that removes vibrations faster than the whole step from a velocity error; None
+        for explicit methods.
 
-        For the whole step, not for a part: a measure that let more pass as parts become shorter
-        would have parts shrink until they resolve the fastest wave of a wire. Not for longer times
-        than its period either: ropes that snap have waves of a few steps that matter."""
+        The filter uses the whole step, not a substep: otherwise it would pass more as substeps
+        become shorter, and they would shrink until they resolve the fastest wave of a wire. Nor
+        does it use a longer time: ropes that snap have waves of a few steps that matter."""
         if self.inner.traits.explicit:
             return None
         dynamics, t, dt, now, u = frozen((dynamics, t, dt, state, u))
         inputs = u(t, now.q, now.v)
         motion = dynamics.linearise(t, now.q, now.v, inputs)
         solver = motion.implicit_solver(dt / (2.0 * math.pi))
-        # the motion as a whole: `resolved` needs its inertia
+        # keep the complete linearisation: `resolved` needs its inertia
         return dataclasses.replace(solver, factor=bare(solver.factor))
 
     def _go(self, dynamics, t, dt, state, u, carry, sieve) -> _Way:
@@ -182,7 +187,7 @@ class Adaptive(Integrator):
             counts = {k: jnp.asarray(n, jnp.int32) for k, n in new.report.counts.items()}
             return now, (now, jnp.asarray(new.code, jnp.int32), counts)
 
-        # two halves, then the whole, in a loop: compiled once
+        # a loop over the two halves and the whole substep, so that the step is compiled once
         _, (ends, codes, counts) = lax.scan(one, (state, inner), jnp.arange(3))
         new, carry = jax.tree.map(lambda x: x[1], ends)
         whole = jax.tree.map(lambda x: x[2], ends[0])
@@ -199,7 +204,7 @@ class Adaptive(Integrator):
         power = -1.0 / (self._order + 1.0)
         factor = _AIM * jnp.maximum(jnp.where(solved, error, 1.0), 1e-12) ** power
         next_h = h * jnp.where(solved, jnp.clip(factor, _SHRINK, _GROW), _UNSOLVED)
-        # a part that ended with the step says nothing against longer ones
+        # a substep cut short by the end of the step is no reason for shorter ones
         next_h = jnp.where(ok & (parts == 1.0), jnp.maximum(next_h, way.h), next_h)
         state, inner = pick((new, carry), (way.state, way.inner))
         return _Way(
@@ -215,7 +220,7 @@ class Adaptive(Integrator):
         )
 
     def _error(self, whole: State, halves: State, sieve):
-        """Of the halves, over what is allowed."""
+        """Error of the two halves divided by the allowed error."""
         allowed = (2.0**self._order - 1.0) * self.accuracy
         part = lambda e, x: jnp.max(jnp.abs(e) / (1.0 + jnp.abs(x)), initial=0.0)
         v = whole.v - halves.v
@@ -223,9 +228,10 @@ class Adaptive(Integrator):
         return jnp.maximum(part(whole.q - halves.q, halves.q), part(v, halves.v)) / allowed
 
     def _unseen(self, dynamics, t, h, middle: State, u, *, sieve):
-        """Error of velocities by inputs that change between the stages, over what is allowed: the
-        impulse by the trapezoidal rule over both halves less that by their midpoints. A jump by J
-        anywhere in the part gives h J/4."""
+        """Velocity error from inputs that change between the stages, divided by the allowed error.
+
+        The error is the impulse by the trapezoidal rule over both halves minus that by their
+        midpoints. A jump by J anywhere in the substep gives h J/4."""
         shares = jnp.asarray([0.0, 0.25, 0.5, 0.75, 1.0], middle.q.dtype)
         inputs = lax.map(lambda share: u(t + share * h, middle.q, middle.v), shares)
         weights = np.array([[0.25, 0.0, 0.5, 0.0, 0.25], [0.0, 0.5, 0.0, 0.5, 0.0]])

@@ -1,4 +1,4 @@
-"""The contract of a one-step method."""
+"""Interface of time-stepping methods."""
 
 import abc
 import math
@@ -17,11 +17,11 @@ from ..mechanics import State
 class Inputs(eqx.Module):
     """Inputs of a machine within a step: `u(t, q, v)`, shape (n_u,)."""
 
-    #: whether they are constant within a step and may jump between two
+    #: whether the inputs are constant within a step and may jump between steps
     held: ClassVar[bool] = True
 
     def switching_times(self) -> Float[Array, " k"] | None:
-        """Instants [s] at which they are known to jump or bend; None if that is not known."""
+        """Instants [s] at which the inputs jump or have a kink; None if these are not known."""
         return None
 
     @abc.abstractmethod
@@ -36,14 +36,17 @@ class _Function(Inputs):
 
 
 def as_inputs(u: InputFunction) -> Inputs:
-    """Inputs from themselves or from a function of `(t, q, v)`, which counts as held."""
+    """Convert a function of `(t, q, v)` to `Inputs`, which then count as held; return `Inputs`
+    unchanged."""
     return u if isinstance(u, Inputs) else _Function(u)
 
 
 class Report(NamedTuple):
-    """What a step reports besides its end: multipliers, shape (m,), and inputs, shape (n_u,), at
-    its start, where the method computes them; and the work of the step, one number for each of
-    `Traits.counts`, rejected parts and failed steps included."""
+    """Additional results of a step.
+
+    Multipliers, shape (m,), and inputs, shape (n_u,), at the start of the step, if the method
+    computes them; and work counts, one for each name in `Traits.counts`, which include rejected
+    substeps and failed steps."""
 
     multipliers: Float[Array, " m"] | None = None
     inputs: Float[Array, " n_u"] | None = None
@@ -51,8 +54,8 @@ class Report(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a step returns: the new state, what the next step needs, how it ended (a `Result`, 0:
-    well), and a report."""
+    """Result of a step: new state, carry for the next step, result code (a `Result`, 0 if
+    successful) and report."""
 
     state: State
     carry: Any
@@ -61,43 +64,45 @@ class Step(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What a method is and needs."""
+    """Properties and requirements of a method."""
 
     #: order of convergence; None where it depends on settings
     order: int | None
     explicit: bool
-    #: largest stable omega*dt on the undamped oscillator; 0: unstable at every step, inf: at none
+    #: largest stable omega*dt on the undamped oscillator; 0: unstable for every step size, inf:
+    #: stable for every step size
     oscillator_limit: float = math.inf
-    #: "none", "allowed" or "needed": whether the method solves constraints kept by `Index3`
+    #: whether the method solves the constraints that `Index3` leaves to it: "none" (it cannot),
+    #: "allowed" or "needed"
     solves_constraints: str = "none"
-    #: whether order or structure is lost where the acceleration depends on velocity
+    #: whether the method loses order or structure if the acceleration depends on velocity
     needs_separable: bool = False
-    #: whether a step needs nothing but the state: `init` returns ()
+    #: whether a step needs only the state: `init` returns ()
     self_starting: bool = True
-    #: whether a step begins with `dynamics.accelerate` at its start, and reports the multipliers
-    #: and inputs of that
+    #: whether a step first evaluates `dynamics.accelerate` at its start, and reports the
+    #: multipliers and inputs of that evaluation
     reports_initial_stage: bool = False
-    #: whether each step may be of another size: what is carried does not belong to one size
+    #: whether the step size may change from step to step: the carry does not depend on it
     variable_step: bool = True
-    #: whether inputs are evaluated at both ends of a step: a step and its halves then differ
-    #: wherever the inputs jump
+    #: whether inputs are evaluated at both ends of a step; a step and its two halves then differ
+    #: wherever in the step the inputs jump
     sees_both_ends: bool = True
-    #: whether undamped vibrations that the step does not resolve gain energy in nonlinear motions
+    #: whether undamped vibrations too fast for the step gain energy in nonlinear motions
     amplifies_unresolved: bool = False
-    #: whether the method has its own time loop, `solve`, and takes no steps
+    #: whether the method has its own time loop, `solve`, and no `step`
     owns_time_loop: bool = False
     #: whether one-sided constraints may be open at the start
     allows_open_constraints: bool = False
-    #: names of the numbers that count its work
+    #: names of the work counts in its reports
     counts: tuple[str, ...] = ()
 
 
 class Integrator(eqx.Module):
-    """One step of a method. Knows nothing of machines. A method declares its `traits` and
+    """A time-stepping method, independent of the machine. A subclass declares its `traits` and
     implements `step`; the other members have defaults.
 
-    `u(t, q, v)` gives the inputs; a method that evaluates it once, at the start of the step, treats
-    them as held."""
+    `u(t, q, v)` returns the inputs. A method that evaluates it once, at the start of the step,
+    holds the inputs over the step."""
 
     if TYPE_CHECKING:
         traits: ClassVar[Traits]
@@ -105,7 +110,7 @@ class Integrator(eqx.Module):
         traits: eqx.AbstractClassVar[Traits]
 
     def check(self, dynamics: Dynamics) -> None:
-        """Raise `ValueError`, naming both, if this method does not fit the machine."""
+        """Raise `ValueError` if this method does not support the machine or its formulation."""
         kept, solves = dynamics.formulation.keeps_constraints, self.traits.solves_constraints
         mine, given = type(self).__name__, type(dynamics.formulation).__name__
         if kept and solves == "none":
@@ -129,35 +134,38 @@ class Integrator(eqx.Module):
             )
 
     def init(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction) -> Any:
-        """What the first step, of size `dt`, needs besides the state; `()` for one-step methods."""
+        """Carry for the first step, of size `dt`: data needed besides the state; `()` for one-step
+        methods."""
         return ()
 
     @abc.abstractmethod
     def step(self, dynamics: Dynamics, t, dt, state: State, u: InputFunction, carry) -> Step:
-        """From `state` at `t` to the state at `t + dt`."""
+        """Advance from `state` at `t` to the state at `t + dt`."""
 
     def reversible(self, reverse: bool = True) -> "Integrator":
-        """The same method for `reverse` mode or without it, where these are two programs."""
+        """The same method with or without support for reverse mode, if the two are compiled
+        differently."""
         return self
 
     def record(self, carry) -> Any:
-        """What of `carry` belongs to a stored state, for `multipliers`."""
+        """Part of `carry` that is stored with a state, as `record` for `multipliers`."""
         return ()
 
     def multipliers(self, dynamics: Dynamics, record, t, q, v, u) -> Float[Array, " m"]:
-        """Of a stored state, shape (m,)."""
+        """Lagrange multipliers at a stored state, shape (m,)."""
         return dynamics.multipliers(t, q, v, u)
 
     def violation(self, dynamics: Dynamics, record, t, q) -> Float[Array, " m"]:
-        """Constraint errors of a stored state, shape (m,)."""
+        """Constraint errors at a stored state, shape (m,)."""
         return dynamics.system.constraint(t, q)
 
     def events(self, carry) -> Any:
-        """What happened between steps, if the method looks for it; None otherwise."""
+        """Events of the run, if the method detects events; None otherwise."""
         return None
 
     def growth(self, eigenvalue_dt: complex) -> float:
-        """Modulus of the stability function at z = lambda dt of a mode; used by `step_limit`."""
+        """Modulus of the stability function at z = lambda dt, for an eigenvalue lambda of a mode.
+        Used by `step_limit`."""
         z = complex(eigenvalue_dt)
         matrix = self.amplification(np.array([[-(abs(z) ** 2)]]), np.array([[2.0 * z.real]]))
         if matrix is None:
@@ -165,9 +173,10 @@ class Integrator(eqx.Module):
         return float(np.max(np.abs(np.linalg.eigvals(matrix))))
 
     def amplification(self, stiffness: np.ndarray, damping: np.ndarray) -> np.ndarray | None:
-        """Matrix of one step on q'' = stiffness q + damping q' with time in steps; used by
-        `step_limit`. Both have shape (..., n, n), the matrix (..., k, k).
+        """Amplification matrix of one step for q'' = stiffness q + damping q', with time in steps.
+        Used by `step_limit`. Both arguments have shape (..., n, n), the matrix (..., k, k).
 
-        For methods that advance positions and velocities by different formulas: damping couples
-        modes in these. None (default) for methods whose `growth` of each mode is exact."""
+        It is necessary for methods with different formulas for positions and velocities, in which
+        damping couples the modes. None (default) for methods whose `growth` of each mode is
+        exact."""
         return None

@@ -1,4 +1,4 @@
-"""Loops whose number of passes is data, with derivatives in both modes."""
+"""Loops with a data-dependent number of passes that support forward and reverse mode."""
 
 import math
 
@@ -11,10 +11,10 @@ from .._jax.tracing import depending_on
 
 
 def repeat(going, go, times: int):
-    """A function that repeats `go` on its argument while `going` of it holds, at most `times` times
-    or a few more; forward and reverse mode go through it.
+    """Function that applies `go` repeatedly to its argument while `going` is true for it, at most
+    `times` times or a few more. It supports forward and reverse mode.
 
-    Three nested loops, because most steps take one pass and skipping the others takes time too."""
+    The loop is nested three deep: most steps take one pass, and skipped passes take time too."""
 
     def loop(inner):
         once = lambda now, _: (lax.cond(going(now), inner, lambda now: now, now), None)
@@ -26,11 +26,11 @@ def repeat(going, go, times: int):
 
 
 def while_recorded(going, go, begin, times: int):
-    """`lax.while_loop(going, go, begin)` of at most `times` passes, for forward and reverse mode.
+    """`lax.while_loop(going, go, begin)` with at most `times` passes, for forward and reverse mode.
 
-    `going` must not close over arrays. Derivatives need the argument of every pass, of which
-    `times` are stored, and compute the pass again. Reverse mode is a loop of as many passes as were
-    taken, so that `go` is compiled once for it, however many passes there may be."""
+    `going` must not close over arrays. Derivatives need the argument of every pass: there is
+    storage for `times` of them, and each pass is computed again. Reverse mode loops over the passes
+    that were taken, so `go` is compiled once for it, whatever the limit."""
     go = eqx.filter_closure_convert(go, begin)
     return _while(go, begin, going=going, times=times)
 
@@ -54,7 +54,7 @@ def _while_jvp(primals, tangents, *, going, times):
     more = lambda now: going(now[1]) & (now[0] < times)
     start = jnp.int32(0), begin, jax.tree.map(shape, begin)
     count, end, rows = lax.while_loop(more, keep, start)
-    # only numbers that are differentiated take part
+    # only arrays that are differentiated take part
     wanted = jax.tree.map(lambda t: t is not None, tangents[0], is_leaf=_is_none)
     by, rest = eqx.partition(go, wanted)
 
@@ -70,19 +70,19 @@ def _while_jvp(primals, tangents, *, going, times):
         return jax.jvp(one, (by, state), (d_by, d_state))[1]
 
     def push(given):
-        """Tangents of the end."""
+        """Tangents of the final value."""
         d_by, d_begin = given
         step = lambda now: (now[0] + 1, forward(now[0], d_by, now[1]))
         return lax.while_loop(lambda now: now[0] < count, step, (jnp.int32(0), d_begin))[1]
 
     def push_all(given):
-        """The same in a form that JAX can differentiate again."""
+        """Tangents of the final value, in a form that JAX can differentiate again."""
         d_by, d_begin = given
         step = lambda d, i: (lax.cond(i < count, lambda: forward(i, d_by, d), lambda: d), None)
         return lax.scan(step, d_begin, jnp.arange(times))[0]
 
     def pull(ct):
-        """Cotangents of what is differentiated and of the beginning."""
+        """Cotangents of the differentiated arrays of `go` and of the initial value."""
 
         def backward(now):
             i, ct, total = now
@@ -103,13 +103,13 @@ def _while_jvp(primals, tangents, *, going, times):
 
 
 def _linear(push, pull, differentiable, x, like):
-    """`push(x)`, linear in `x`, whose transpose is `pull`; the result has the form of `like`.
-    `differentiable`: the same function, of which JAX takes further derivatives.
+    """`push(x)`, a linear function with the transpose `pull`; the result is a pytree like `like`.
+    `differentiable`: the same function as `push`, used by JAX for further derivatives.
 
-    It is the second part of the solution of `[1, 0; -push, 1] z = [x; 0]`, because JAX has rules
-    for linear systems in both modes and in batches."""
+    The result is computed as the second part of the solution of `[1, 0; -push, 1] z = [x; 0]`,
+    because JAX has rules for linear systems in both modes and in batches."""
     add = lambda a, b: jax.tree.map(jnp.add, a, b)
-    # for JAX all of the right-hand side is linear in `x`
+    # to JAX the whole right-hand side must appear linear in `x`
     x, zero = depending_on((x, jax.tree.map(jnp.zeros_like, like)), x)
     matrix = lambda z: (z[0], jax.tree.map(jnp.subtract, z[1], differentiable(z[0])))
     solve = lambda _, b: (b[0], add(b[1], push(b[0])))

@@ -1,4 +1,4 @@
-"""Contact at large steps: one convex problem for the velocities at the end of each step."""
+"""Contact at large time steps: one convex problem per step for the velocities at its end."""
 
 from typing import NamedTuple
 
@@ -19,19 +19,19 @@ from ..mechanics.parts.contact_law import ContactLaw
 from .base import Integrator, Report, Step, Traits
 from .rk4 import RK4
 
-#: the line search ends where the slope is this share of the slope at its start,
+#: the line search ends when the slope falls to this fraction of the initial slope,
 _FLAT = 0.1
-#: or after this many cuts of the interval that holds the minimum
+#: or after this many cuts of the interval that contains the minimum
 _CUTS = 40
 
 
 class _Problem(NamedTuple):
-    """Minimise `1/2 (x - v)^T A (x - v) - drive^T x` + potentials of contacts and one-sided rows
-    over velocities x (n,) with `rows x = values` (m,).
+    """Convex problem of a step: minimise `1/2 (x - v)^T A (x - v) - drive^T x` plus the potentials
+    of contacts and one-sided constraints over velocities x (n,), subject to `rows x = values` (m,).
 
     `press` (k,) [N]: normal forces that limit friction; `coefficient` (k,) of friction; `cables`
-    (c, n), `slack` (c,), `softness` (c,): impulses `max(cables x - slack, 0) / softness` along
-    `-cables`."""
+    (c, n), `slack` (c,), `softness` (c,): one-sided constraints with the impulses
+    `max(cables x - slack, 0) / softness` along `-cables`."""
 
     A: Float[Array, "n n"]
     v: Float[Array, " n"]
@@ -47,7 +47,8 @@ class _Problem(NamedTuple):
     h: Float[Array, ""]
 
     def relative(self, x):
-        """Velocities (k, 3) of contacts and angular ones, None without rolling resistance."""
+        """Relative velocities (k, 3) at the contacts, and relative angular velocities, None
+        without rolling resistance."""
         c = self.contacts
         spin = None if c.spin is None else jnp.sum(c.spin * x, axis=2)
         return jnp.sum(c.jacobian * x, axis=2), spin
@@ -57,12 +58,13 @@ class _Problem(NamedTuple):
         return c.gap, c.normal, c.law, c.viscosity, self.press, self.coefficient
 
     def impulses(self, w, spin):
-        """Gradients of the potentials of contacts by `relative` velocities: minus impulses."""
+        """Gradients of the contact potentials with respect to the `relative` velocities: the
+        negative impulses."""
         one = lambda w, spin, *given: _impulse(self.h, w, spin, *given)
         return jax.vmap(one)(w, spin, *self._given())
 
     def pulls(self, taut):
-        """Impulses of one-sided rows at rates `taut` (c,)."""
+        """Impulses of the one-sided constraints at rates `taut` (c,)."""
         return jnp.maximum(taut - self.slack, 0.0) / self.softness
 
     def gradient(self, x) -> Float[Array, " n"]:
@@ -98,7 +100,7 @@ class _Problem(NamedTuple):
         return materialise(total)
 
     def slope(self, x, dx):
-        """The derivative of what is minimised at `x + part dx`, as a function of the part."""
+        """Derivative of the objective along `x + part dx`, as a function of `part`."""
         w, spin = self.relative(x)
         dw, dspin = self.relative(dx)
         taut, dtaut = matvec(self.cables, x), matvec(self.cables, dx)
@@ -125,7 +127,7 @@ class _Problem(NamedTuple):
 
 @jax.custom_jvp
 def _implicit(z, problem: _Problem):
-    """The solution `z` (n + m,) of a problem, with the derivatives of the implicit function."""
+    """Solution `z` (n + m,) of a problem, with derivatives by the implicit function theorem."""
     return z
 
 
@@ -145,9 +147,11 @@ def _pressures(c: Contacts, w, h) -> Float[Array, " k"]:
 
 
 def _impulse(h, w, spin, gap, normal, law, viscosity, press, coefficient):
-    """Minus the impulse of a contact: (3,) [N s] at a relative velocity w (3,) at the end of the
-    step, and (3,) [N m s] or None. The normal force falls as w grows, so its potential is convex;
-    so is that of friction with a limit that does not depend on w."""
+    """Negative impulse of a contact, (3,) [N s], at a relative velocity w (3,) at the end of the
+    step, and negative angular impulse, (3,) [N m s] or None.
+
+    The normal force decreases as w grows, so its potential is convex. The potential of friction is
+    convex too, because the friction limit does not depend on w."""
     speed = jnp.sum(normal * w)
     along = w - normal * speed
     slip = along / jnp.sqrt(jnp.sum(along * along) + law.slip_speed**2)
@@ -165,24 +169,26 @@ class _Search(NamedTuple):
 
 
 class ConvexContact(Integrator):
-    """One convex problem per step for the velocities at its end, after Castro, Permenter and Han
-    (2023), with the forces of `ContactLaw`:
+    """Contact method that solves one convex problem per step for the velocities at its end, after
+    Castro, Permenter and Han (2023), with the forces of `ContactLaw`:
 
         A (v+ - v) = dt (f + dt K v) + impulses of contacts at v+
 
-    with A = M - dt D - dt^2 K of all other forces f, K and D symmetric, and gaps linearised along
-    the step. Then the machine moves through the step without forces. Normal forces, dissipation and
-    friction are those at the end of the step. Friction is limited by normal forces at the start of
-    the step first, then, in `passes`, by those that the problem returns. Constraints, one-sided
-    ones (rigid cables that can go slack) and stops of joints take part in the same problem.
-    Newton's method with a line search finds the minimum from any start, for any stiffness and slip
-    speed. Derivatives are those of the implicit function.
+    with A = M - dt D - dt^2 K for all other forces f, symmetric K and D, and gaps linearised over
+    the step. With the new velocities the machine then moves through the step without forces.
 
-    Order 1. A bounce that takes less than a few steps loses its energy. Static friction that
-    differs from sliding friction has the coefficient at the start of the step.
+    Normal forces, dissipation and friction are those at the end of the step. The friction limit
+    uses the normal forces at the start of the step first. Each further one of the `passes` uses the
+    normal forces of the previous solution. Constraints, one-sided constraints (rigid cables that
+    can go slack) and joint stops are part of the same problem. Newton's method with a line search
+    finds the minimum from any initial guess, for any stiffness and slip speed. Derivatives follow
+    from the implicit function theorem.
 
-    `softness`: impulses of one-sided constraints, in units of what stops them at once, that leave
-    as much of their rate as they take; `tolerance`: on momenta, relative."""
+    Order 1. A bounce shorter than a few steps loses its energy. If static and sliding friction
+    differ, the coefficient at the start of the step is used.
+
+    `softness`: compliance of one-sided constraints, relative to the velocity change per impulse;
+    `tolerance`: relative, on momenta."""
 
     traits = Traits(
         order=1,
@@ -203,8 +209,8 @@ class ConvexContact(Integrator):
 
     def step(self, dynamics: Dynamics, t, dt, state: State, u, carry):
         problem = self._problem(dynamics.system, t, dt, state, u)
-        # velocities of bodies in contact hardly change: begin at those of the start, corrected
-        # so that they satisfy the constraints
+        # velocities of bodies in contact hardly change, so the initial guess is the velocity at
+        # the start of the step, corrected to satisfy the constraints
         z = state.v
         if problem.rows.shape[0]:
             error = problem.values - matvec(problem.rows, state.v)
@@ -232,7 +238,7 @@ class ConvexContact(Integrator):
         rows, cables = terms.jacobian[~one_sided], terms.jacobian[one_sided]
         f, K, D = _applied_forces(system, M, rows, t, q, v, u(t, q, v))
         A = materialise(M - h * D - h * h * K)
-        # Phi + dt (dPhi/dt at v+) vanishes; of one-sided rows it stays below zero
+        # Phi + dt (dPhi/dt at v+) is zero, and at most zero for one-sided constraints
         ahead = matvec(terms.jacobian, v) - terms.rate - terms.phi / h
         inverse = lambda row: _saddle(A, rows)(row, jnp.zeros(rows.shape[0], v.dtype))[0]
         yields = lambda row: jnp.sum(row * inverse(row))
@@ -249,8 +255,8 @@ class ConvexContact(Integrator):
         return _Problem(*problem)
 
     def _minimise(self, problem: _Problem, z):
-        """Velocities and multipliers (n + m,), whether they solve the problem, and the number of
-        iterations."""
+        """Solve the problem. Returns velocities and multipliers (n + m,), whether the iteration
+        converged, and the number of iterations."""
         n = problem.v.shape[0]
         fixed, z = lax.stop_gradient((problem, z))
         end = self._search(fixed, z[:n], z[n:])
@@ -267,7 +273,7 @@ class ConvexContact(Integrator):
         def improve(now: _Search) -> _Search:
             gradient, H = problem.gradient(now.x), problem.hessian(now.x)
             dx, y = _saddle(H, problem.rows, repeated=True)(-gradient, none)
-            left = matvec(H, dx)  # minus the gradient that constraints leave
+            left = matvec(H, dx)  # minus the gradient after projection onto the constraints
             inertia = matvec(problem.A, now.x - problem.v)
             scale = size(inertia) + size(problem.drive) + size(inertia - problem.drive - gradient)
             scale = scale + size(matvec(problem.A, problem.v))
@@ -284,12 +290,12 @@ class ConvexContact(Integrator):
 
 
 def _applied_forces(system, M, rows, t, q, v, u):
-    """Forces (n,) without contacts and velocity terms, and their derivatives by displacements and
-    by velocities (n, n), symmetric parts.
+    """Forces (n,) without contacts and velocity terms, and the symmetric parts (n, n) of their
+    derivatives with respect to displacements and velocities.
 
-    Displacements are those of the motion without forces, along which a force that keeps its
-    direction in space has no derivative. `retract` has other ones where axes turn with bodies: to
-    second order they differ by half of the acceleration of that motion."""
+    Displacements follow the motion without forces. Along it a force with a fixed direction in space
+    has no derivative. The displacements of `retract` differ from these if the axes turn with the
+    bodies: to second order by half of the acceleration of that motion."""
     smooth, inertial, n = system.without_contacts(), system.without_forces(), v.shape[0]
     none = jnp.zeros(0, v.dtype)
 
@@ -309,8 +315,8 @@ def _applied_forces(system, M, rows, t, q, v, u):
 
 
 def _drift(dynamics: Dynamics, t, dt, state: State) -> State:
-    """The motion through a step without forces: at constant velocity, or where the axes of the
-    velocities turn with the bodies by a step of Runge and Kutta's method."""
+    """Move the machine through a step without forces: at constant velocity, or by an RK4 step if
+    the axes of the velocities turn with the bodies."""
     inertial = dynamics.system.without_forces()
     if inertial is None:
         return State(dynamics.retract(state.q, dt * state.v), state.v)
@@ -320,14 +326,14 @@ def _drift(dynamics: Dynamics, t, dt, state: State) -> State:
 
 
 def _saddle(A, rows, repeated: bool = False) -> SaddleSolver:
-    """Solver of a matrix with constraints. Pivoted elimination compiles faster; without it
-    `repeated` solves run faster."""
+    """Solver of the saddle-point matrix of A and the constraint rows. Pivoted elimination compiles
+    faster; elimination without pivots runs faster, which matters if solves are `repeated`."""
     return SaddleSolver(A, rows, rows, pivoted=rows.shape[0] > 0 or not repeated)
 
 
 def _line_search(slope):
-    """The part of a step, at most all of it, at which a rising slope vanishes; by the Illinois
-    variant of the false position."""
+    """Step length, at most 1, at which an increasing slope is zero, by the Illinois variant of the
+    false position method."""
     start, end = slope(jnp.zeros(())), slope(jnp.ones(()))
     flat = _FLAT * jnp.abs(start)
 
@@ -337,7 +343,7 @@ def _line_search(slope):
         part = low - below * (high - low) / jnp.where(rise > 0, rise, 1.0)
         level = slope(part)
         up = level > 0
-        # the end that stays has its slope halved, so that both move
+        # halve the slope at the end that stays, so that both ends move
         return (
             jnp.where(up, low, part),
             jnp.where(up, part, high),
@@ -352,12 +358,12 @@ def _line_search(slope):
     low, high = jnp.zeros_like(start), jnp.ones_like(start)
     level = jnp.where(
         (start < 0) & (end > flat), end, 0.0
-    )  # all of the step where it falls to its end
+    )  # the full step if the slope is not positive at its end
     return lax.while_loop(going, cut, (low, high, start, end, high, level, jnp.int32(0)))[4]
 
 
 def _none(v) -> Contacts:
-    """Of a machine that touches nothing."""
+    """Empty contacts, for a machine without any."""
     law = jax.tree.map(lambda x: jnp.zeros(0, v.dtype), ContactLaw())
     vectors = jnp.zeros((0, 3), v.dtype)
     return Contacts(vectors[:, 0], vectors, jnp.zeros((0, 3, v.shape[0]), v.dtype), None, law)

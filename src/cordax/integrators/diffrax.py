@@ -1,5 +1,6 @@
-"""Any diffrax solver and step-size controller on a machine. Diffrax is imported when it is asked
-for: it takes as long as half of JAX."""
+"""Time integration by any solver and step-size controller of Diffrax.
+
+Diffrax is imported only when it is used, because its import takes half as long as that of JAX."""
 
 from typing import Any
 
@@ -26,11 +27,12 @@ def _usual_controller():
 
 
 class Diffrax(Integrator):
-    """Adaptive and high-order integration by diffrax: `Diffrax(diffrax.Dopri8(),
+    """Adaptive and high-order integration by Diffrax: `Diffrax(diffrax.Dopri8(),
     diffrax.PIDController(rtol, atol))`.
 
-    `simulate` saves at the same instants as with a fixed step; `dt` is then the first step tried.
-    Controllers must be memoryless and are evaluated in every stage."""
+    `simulate` stores states at the same instants as with a fixed step; `dt` is the first step size
+    that is tried. Controllers of the machine must be memoryless; they are evaluated in every
+    stage."""
 
     solver: Any = eqx.field(default_factory=_usual_solver)
     controller: Any = eqx.field(default_factory=_usual_controller)
@@ -65,8 +67,8 @@ class Diffrax(Integrator):
         raise NotImplementedError("Diffrax has its own time loop: call solve")
 
     def solve(self, dynamics, times, dt, state, u, forward: bool):
-        """States at `times`, shape (k,), where they are finite, and how it ended. `forward`:
-        derivatives by forward mode are wanted, and not by reverse mode."""
+        """Integrate over `times`, shape (k,). Returns q and v at these times, whether each state is
+        finite, and the result code. `forward`: support forward mode instead of reverse mode."""
         import diffrax
 
         adjoint = diffrax.ForwardMode() if forward else diffrax.RecursiveCheckpointAdjoint()
@@ -97,8 +99,8 @@ class Diffrax(Integrator):
 
 
 def _reason(result):
-    """The `Result` of the same name; results that only other versions of Diffrax have count as
-    internal errors."""
+    """`Result` with the same name as a result of Diffrax; a result without such a name, from
+    another version of Diffrax, counts as an internal error."""
     import diffrax
 
     code = jnp.int32(Result.INTERNAL_ERROR)

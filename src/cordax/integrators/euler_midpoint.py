@@ -1,5 +1,5 @@
-"""Implicit Euler and implicit midpoint, solved by Newton's method with the implicit-function
-derivative."""
+"""Implicit Euler and implicit midpoint methods, solved by Newton's method, with derivatives by the
+implicit function theorem."""
 
 from typing import ClassVar
 
@@ -27,11 +27,12 @@ def _traits(order: int) -> Traits:
 
 
 class _Implicit(Integrator):
-    """Solve for the stage velocity w: `M (w - v) = c dt (f - Phi_q^T lambda)` at the stage `q +
-    c dt w`, c = 1 (Euler) or 1/2 (midpoint).
+    """Implicit method with one stage. Newton's method solves for the stage velocity w:
+    `M (w - v) = c dt (f - Phi_q^T lambda)` at the stage `q + c dt w`, c = 1 (Euler) or 1/2
+    (midpoint).
 
-    Under `Index3` the constraints hold at the end of the step, where the velocity is brought onto
-    them too; under other formulations the accelerations they leave are integrated."""
+    With `Index3` the constraints hold at the end of the step, and the velocity there is projected
+    onto them too. With other formulations the method integrates the constrained accelerations."""
 
     abscissa: ClassVar[float]
     tolerance: float = setting_field(default=1e-12)
@@ -42,8 +43,9 @@ class _Implicit(Integrator):
         return state.v, jnp.zeros(m, state.v.dtype)
 
     def step(self, dynamics, t, dt, state, u, carry):
-        """`carry`: the stage velocity and the multipliers of the step before, a better guess than
-        the velocity at its end, which stiff forces throw to and fro."""
+        """Advance one step. `carry` contains the stage velocity and the multipliers of the previous
+        step. They are a better initial guess than its final velocity, in which stiff forces cause
+        oscillations."""
         q, v = state.q, state.v
         n, h = v.shape[0], self.abscissa * dt
         known = holds_equations(dynamics) and linearisation_suffices(dynamics, t, state, u)
@@ -73,8 +75,8 @@ class _Implicit(Integrator):
         return Step(State(q, v), (w, multipliers), code, report)
 
     def _tolerance(self, h, q, v, guess):
-        """On velocities [those of v], of the size they have in this step; they can be solved no
-        better than rounded positions tell."""
+        """Tolerance on velocities [units of v], relative to their size in this step. Round-off of
+        the positions sets its lower bound."""
         eps = jnp.finfo(q.dtype).eps
         size = jnp.maximum(jnp.max(jnp.abs(v)), jnp.max(jnp.abs(guess)))
         floor = 64.0 * eps * (1.0 + jnp.max(jnp.abs(q))) / h
@@ -99,7 +101,8 @@ class _Implicit(Integrator):
         return w - v - h * dynamics.acceleration(t + h, stage, w, u(t + h, stage, w))
 
     def _linearise(self, x, args):
-        """`[M - h D - h^2 K, h Phi_q^T; Phi_q, 0]`, the lower row at the end of the step."""
+        """Solver of `[M - h D - h^2 K, h Phi_q^T; Phi_q, 0]`, with the lower row at the end of the
+        step."""
         dynamics, t, h, dt, q, v, u = args
         system, n = dynamics.system, v.shape[0]
         w, multipliers = x[:n], x[n:]
@@ -120,7 +123,8 @@ class _Implicit(Integrator):
 
 
 class ImplicitEuler(_Implicit):
-    """Order 1, L-stable. Inputs, and dry friction, are taken at the end of the step."""
+    """Implicit Euler method: order 1, L-stable. Inputs and dry friction are evaluated at the end of
+    the step."""
 
     traits = _traits(1)
     abscissa = 1.0
@@ -130,13 +134,13 @@ class ImplicitEuler(_Implicit):
 
 
 class ImplicitMidpoint(_Implicit):
-    """Order 2, A-stable, symplectic: conserves quadratic invariants and keeps energy bounded where
-    the step resolves what moves.
+    """Implicit midpoint method: order 2, A-stable, symplectic. It conserves quadratic invariants
+    and keeps the energy bounded if the step resolves the motion.
 
     Not for undamped stiff structures whose fastest vibrations the step does not resolve (metal
-    wires at milliseconds): the method keeps all their energy, the turning of stiff directions
-    feeds more in, and it grows, however well the equations of a step are solved. Use
-    `GeneralisedAlpha` there."""
+    wires at milliseconds). The method keeps all energy of these vibrations, and the rotation of
+    stiff directions adds more. The energy grows, however accurately the equations of a step are
+    solved. Use `GeneralisedAlpha` instead."""
 
     traits = _traits(2)
     abscissa = 0.5

@@ -1,4 +1,4 @@
-"""What happens between steps."""
+"""Events of a run: cables that go slack or become taut between two steps."""
 
 import equinox as eqx
 import numpy as np
@@ -6,10 +6,12 @@ from jaxtyping import Array, Float, Int
 
 
 class Events(eqx.Module):
-    """Cables (or other one-sided constraints) let go and caught again, in order: `time` [s] (inf:
-    no further event), `row` of the constraint, `kind` -1 let go or +1 caught, `impulse` of the
-    catch [N s for cables], shape (k,) each; `lost` how many more there were than the k that a run
-    can store, shape (1,), one per phase."""
+    """Events in order of time at which cables (or other one-sided constraints) go slack or become
+    taut.
+
+    `time` [s] (inf: no further event), `row` of the constraint, `kind` -1 for slack or +1 for taut,
+    and `impulse` of the impact [N s for cables], each of shape (k,). `lost`, shape (1,), one per
+    phase: number of events beyond the k that a run can store."""
 
     time: Float[Array, " k"]
     row: Int[Array, " k"]
@@ -18,7 +20,7 @@ class Events(eqx.Module):
     lost: Int[Array, " p"] = eqx.field(default_factory=lambda: np.zeros(1, np.int32))
 
     def sentences(self) -> list[str]:
-        """One line per event."""
+        """Text of the events, one line each."""
         lines = []
         for t, row, kind, impulse in zip(
             *(np.asarray(x) for x in (self.time, self.row, self.kind, self.impulse)), strict=True

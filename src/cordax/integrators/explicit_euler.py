@@ -6,8 +6,8 @@ from .base import Integrator, Report, Step, Traits
 
 
 class ExplicitEuler(Integrator):
-    """`q+ = q + dt v`, `v+ = v + dt a(t, q, v)`: order 1, unstable for undamped oscillation at
-    every step."""
+    """Explicit Euler method, `q+ = q + dt v`, `v+ = v + dt a(t, q, v)`: order 1, unstable for
+    undamped oscillations at every step size."""
 
     traits = Traits(
         order=1,

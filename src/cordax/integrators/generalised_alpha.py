@@ -19,20 +19,22 @@ from .newton_setup import linearisation_suffices
 
 
 class GeneralisedAlpha(Integrator):
-    """Chung and Hulbert's method (1993) in the form of Arnold and Brüls (2007) for constrained
-    machines: the constraints themselves, not their derivatives, hold at the end of every step.
+    """Generalised-alpha method of Chung and Hulbert (1993) in the form of Arnold and Brüls (2007)
+    for constrained machines: the constraints themselves, not their derivatives, hold at the end of
+    every step.
 
-    Order 2; `rho`, from 0 to 1, is what is left of the fastest oscillations after a step: 1 keeps
-    them all, 0 damps them at once. Above about 0.6 stiff undamped structures that turn by a tenth
-    of a radian in a step (metal wires at 5 ms) gain energy in vibrations that the step does not
-    resolve. Newton's method stops at `tolerance`, relative to the accelerations of the step; its
-    derivative is that of the implicit function. Inputs are evaluated at the end of the step.
+    Order 2. `rho`, from 0 to 1, is the fraction of the fastest oscillations that remains after a
+    step: 1 keeps them all, 0 damps them at once. Above about 0.6, stiff undamped structures that
+    turn by a tenth of a radian per step (metal wires at 5 ms) gain energy in vibrations that the
+    step does not resolve. Newton's method stops at `tolerance`, relative to the accelerations of
+    the step; derivatives follow from the implicit function theorem. Inputs are evaluated at the end
+    of the step.
 
-    `corrections`, if given: so many of Newton's corrections in every step instead, each with a
-    linearisation of its own. One keeps order 2; constraints are then left with an error far below
-    that of the step, but above round-off. A step in which one more correction would be longer than
-    half of the last ends the run like one that Newton's method does not solve. The derivative is
-    that of the corrections."""
+    `corrections`, if given: fixed number of Newton corrections per step, each with a new
+    linearisation. One correction preserves order 2; the constraint error is then far below the
+    error of the step, but above round-off. If one more correction would be longer than half of the
+    last, the run stops as if Newton's method had not converged. Derivatives are those of the
+    corrections."""
 
     rho: Float[Array, ""] = float_field(default=0.5)
     tolerance: float = setting_field(default=1e-10)
@@ -55,8 +57,9 @@ class GeneralisedAlpha(Integrator):
         inputs = u(t, state.q, state.v)
         multipliers = None
         if linearisation_suffices(dynamics, t, state, u):
-            # That of a linearly implicit Euler step, which differs by O(dt): a start a little off
-            # the balance of stiff forces has accelerations that would throw the first step far off.
+            # Acceleration of a linearly implicit Euler step, which differs by O(dt): an initial
+            # state slightly off the equilibrium of stiff forces has accelerations so large that
+            # they would spoil the first step.
             motion = dynamics.linearise(t, state.q, state.v, inputs)
             impulse = dt * (motion.f + dt * motion.stiffness(state.v))
             a = motion.implicit_solver(dt)(impulse) / dt
@@ -90,7 +93,7 @@ class GeneralisedAlpha(Integrator):
             "measure": lambda x, dx: jnp.max(jnp.abs(dx[:n])),
         }
         if self.corrections is None:
-            # as far as the motion goes within the step, and once more the acceleration before
+            # the acceleration that corresponds to the motion within the step, plus the previous one
             radius = jnp.max(jnp.abs(v)) / (weights.beta * weights.share * dt)
             radius = radius + jnp.max(jnp.abs(a))
             most = self.max_iterations
@@ -111,8 +114,8 @@ class GeneralisedAlpha(Integrator):
         return _Weights(mean_a, mean_f, gamma, 0.25 * (gamma + 0.5) ** 2, share)
 
     def _jump(self, dynamics, t, state, u, before, a, smooth):
-        """Held inputs that have jumped since the last step take the accelerations with them; left
-        to the method, they would act up to a step late. Those evaluated at any time do not jump."""
+        """Accelerations corrected for a jump of held inputs since the last step. Without the
+        correction the jump would act up to one step late. Inputs that are not held do not jump."""
         if before.shape[0] == 0 or not as_inputs(u).held:
             return a, smooth
         q, v = state.q, state.v
@@ -127,8 +130,8 @@ class GeneralisedAlpha(Integrator):
         return a + jump, smooth + jump
 
     def _tolerance(self, dt, q, v, a):
-        """On accelerations, of the size they have in this step, or that changes the velocity within
-        it; round-off of positions, over dt^2, is all that they can be solved to."""
+        """Tolerance on accelerations, relative to their size in this step or to |v|/dt if that is
+        larger. Its lower bound is the round-off of the positions over dt^2."""
         eps = jnp.finfo(q.dtype).eps
         size = jnp.maximum(jnp.max(jnp.abs(a)), jnp.max(jnp.abs(v)) / dt)
         floor = 64.0 * eps * (1.0 + jnp.max(jnp.abs(q))) / (dt * dt)
@@ -136,7 +139,7 @@ class GeneralisedAlpha(Integrator):
         return jnp.maximum(tolerance * size, floor)
 
     def growth(self, eigenvalue_dt):
-        """Spectral radius of the amplification matrix on the oscillator with this eigenvalue."""
+        """Spectral radius of the amplification matrix for the oscillator with this eigenvalue."""
         rho, z = float(self.rho), complex(eigenvalue_dt)
         mean_a, mean_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
         gamma = 0.5 + mean_f - mean_a
@@ -156,8 +159,8 @@ class GeneralisedAlpha(Integrator):
 
 
 class _Weights(NamedTuple):
-    """Of the method: how far into the step inertia and forces are taken, Newmark's gamma and beta,
-    and the share of a new acceleration in the algorithmic one."""
+    """Coefficients of the method: weights alpha_m and alpha_f of inertia and forces, Newmark's
+    gamma and beta, and the share of a new acceleration in the algorithmic one."""
 
     mean_a: Float[Array, ""]
     mean_f: Float[Array, ""]
@@ -167,7 +170,8 @@ class _Weights(NamedTuple):
 
 
 def _end(system, new, now, h, weights: _Weights):
-    """State and algorithmic acceleration at the end of the step for an acceleration there."""
+    """State and algorithmic acceleration at the end of the step, from the acceleration `new`
+    there."""
     q, v, a, smooth = now
     mean_a, mean_f, gamma, beta, _ = weights
     next_smooth = ((1.0 - mean_f) * new + mean_f * a - mean_a * smooth) / (1.0 - mean_a)
@@ -184,13 +188,13 @@ def _residual(x, args):
     forces = system.structure().residual(t, q, v, u(t, q, v), new, multipliers)
     if multipliers.shape[0] == 0:
         return forces
-    # constraints over h^2 beta weigh like accelerations, at every step size
+    # divided by h^2 beta, constraints scale like accelerations at every step size
     phi = system.constraint(t, q) / (weights.beta * h * h)
     return jnp.concatenate([forces, phi])
 
 
 def _linearise(x, args):
-    """`[M - h_v D - h_q K, Phi_q^T; share Phi_q, 0]`."""
+    """Solver of `[M - h_v D - h_q K, Phi_q^T; share Phi_q, 0]`."""
     system, t, h, u, now, weights = args
     n = system.n_v
     new, multipliers = x[:n], x[n:]

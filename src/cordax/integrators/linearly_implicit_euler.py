@@ -5,14 +5,14 @@ from .base import Integrator, Step, Traits
 
 
 class LinearlyImplicitEuler(Integrator):
-    """One Newton step of implicit Euler, with inputs, held forces and mass matrix frozen at the
-    start:
+    """Linearly implicit Euler method: one Newton step of implicit Euler, with inputs, held forces
+    and mass matrix frozen at the start of the step:
 
         (M - dt D - dt^2 K) dv = dt (f + dt K v),    v+ = v + dv,    q+ = q + dt v+
 
-    Order 1, L-stable, the method of Testard, Chevallereau and Wenger (CableCon 2023), eqs. (7) and
-    (17)-(20), with K = df/dq and D = df/dv from the machine's linearisation. Under `Index3` the
-    linearised constraints hold at the end of the step."""
+    Order 1, L-stable. This is the method of Testard, Chevallereau and Wenger (CableCon 2023), eqs.
+    (7) and (17)-(20), with K = df/dq and D = df/dv from the linearisation of the machine. With
+    `Index3` the linearised constraints hold at the end of the step."""
 
     traits = Traits(order=1, explicit=False, sees_both_ends=False, solves_constraints="allowed")
 

@@ -1,4 +1,4 @@
-"""What methods that solve the equations of motion by Newton's method share."""
+"""Checks shared by the methods that solve the equations of motion by Newton's method."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,14 +10,16 @@ from ..mechanics import State
 
 
 def holds_equations(dynamics: Dynamics) -> bool:
-    """Whether `M a = f - Phi_q^T lambda` and, if any, `Phi = 0` are all there is to solve: no
-    formulation has turned the constraints into accelerations."""
+    """Whether the equations to solve are `M a = f - Phi_q^T lambda` and, with constraints,
+    `Phi = 0`: no formulation replaces the constraints by accelerations."""
     return dynamics.formulation.keeps_constraints or dynamics.system.n_constraints == 0
 
 
 def linearisation_suffices(dynamics: Dynamics, t, state: State, u: InputFunction) -> bool:
-    """Whether the machine's own linearisation holds all derivatives that Newton's method needs:
-    it says so, inputs do not feed the state back, and positions add."""
+    """Whether the machine's linearisation contains all derivatives that Newton's method needs.
+
+    This requires that the linearisation is `exact`, that inputs do not depend on the state, and
+    that coordinates are `flat`."""
     system, q, v = dynamics.system, state.q, state.v
     if not system.flat or depends(lambda q, v: u(t, q, v), q, v):
         return False

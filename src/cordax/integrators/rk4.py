@@ -8,14 +8,14 @@ from .._jax.materialise import materialise
 from ..mechanics import State
 from .base import Integrator, Report, Step, Traits
 
-# each stage starts from the slope of the one before it, at its own node
+# each stage uses the slope of the previous stage and its own node
 _NODES = (0.0, 0.5, 0.5, 1.0)
 _WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 
 
 class RK4(Integrator):
-    """Order 4, four evaluations per step, oscillator limit 2 sqrt(2). Inputs are evaluated in every
-    stage."""
+    """Classical Runge-Kutta method: order 4, four evaluations per step, oscillator limit 2 sqrt(2).
+    Inputs are evaluated in every stage."""
 
     traits = Traits(
         order=4, explicit=True, reports_initial_stage=True, oscillator_limit=2.8284271247461903
@@ -24,7 +24,7 @@ class RK4(Integrator):
     def step(self, dynamics, t, dt, state, u, carry):
         q, v = state.q, state.v
 
-        # The stages in a loop compile in a quarter of the time of four copies.
+        # A loop over the stages compiles in a quarter of the time of four copies.
         def stage(carry, coefficients):
             (dq, dv), (sum_q, sum_v) = carry
             node, weight = coefficients

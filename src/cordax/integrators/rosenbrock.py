@@ -1,4 +1,4 @@
-"""A linearly implicit method of order 2, L-stable, with the same K and D as linearly implicit
+"""An L-stable, linearly implicit method of order 2 with the same K and D as linearly implicit
 Euler."""
 
 import math
@@ -15,15 +15,17 @@ class Rosenbrock2(Integrator):
 
     For y' = F(t, y) and any matrix J near dF/dy,
 
-        (1 - g dt J) k1 = F(t, y),   (1 - g dt J) k2 = F(t + dt, y + dt k1) - 2 k1,   y+ = y + dt (3
-        k1 + k2)/2
+        (1 - g dt J) k1 = F(t, y)
+        (1 - g dt J) k2 = F(t + dt, y + dt k1) - 2 k1
+        y+ = y + dt (3 k1 + k2)/2
 
-    with g = 1 - 1/sqrt(2): L-stable, and of order 2 whatever J is. So the derivative of the mass
-    matrix, of held forces and of the inputs may be left out of J: the solve is the one of linearly
-    implicit Euler, with a factor n_v instead of 2 n_v. Not for long undamped motions:
-    there the nonlinear terms feed energy in, and stiff undamped wires run away at steps above half
-    a millisecond (`simulate` warns): use `GeneralisedAlpha`. Inputs are evaluated in both
-    stages."""
+    with g = 1 - 1/sqrt(2). The method is L-stable, and of order 2 for any J. J may therefore omit
+    the derivatives of the mass matrix, of held forces and of the inputs, and the linear solve is
+    that of linearly implicit Euler, of size n_v instead of 2 n_v. Inputs are evaluated in both
+    stages.
+
+    Not for long undamped motions: nonlinear terms add energy, and stiff undamped wires diverge at
+    steps above half a millisecond (`simulate` warns). Use `GeneralisedAlpha` instead."""
 
     traits = Traits(order=2, explicit=False, amplifies_unresolved=True)
 

@@ -1,4 +1,4 @@
-"""Symplectic splitting methods: alternate drifts (q moves) and kicks (v changes).
+"""Symplectic splitting methods, which alternate drifts (q changes) and kicks (v changes).
 
 For each stage s: `q += c_s dt v`, `t += c_s dt`, `v += d_s dt a(t, q)`. Coefficients:
 Stormer-Verlet in drift-kick-drift form; E. Forest and R. D. Ruth, Physica D 43 (1990) 105; M.
@@ -47,8 +47,8 @@ class _Splitting(Integrator):
 
 
 class SymplecticEuler(_Splitting):
-    """Drift, then kick: order 1, oscillator limit 2. Also takes machines with velocity-dependent
-    forces."""
+    """Symplectic Euler method, drift, then kick: order 1, oscillator limit 2. It also supports
+    machines with velocity-dependent forces."""
 
     traits = _traits(1, 2.0, needs_separable=False)
     drifts = (1.0,)
@@ -56,7 +56,8 @@ class SymplecticEuler(_Splitting):
 
 
 class StormerVerlet(_Splitting):
-    """Half drift, kick, half drift: order 2, one evaluation per step, oscillator limit 2."""
+    """Stormer-Verlet method, half drift, kick, half drift: order 2, one evaluation per step,
+    oscillator limit 2."""
 
     traits = _traits(2, 2.0)
     drifts = (0.5, 0.5)
@@ -67,7 +68,7 @@ _B = 2.0 ** (1.0 / 3.0)
 
 
 class ForestRuth4(_Splitting):
-    """Order 4, three evaluations per step, oscillator limit 1.5734."""
+    """Forest-Ruth method: order 4, three evaluations per step, oscillator limit 1.5734."""
 
     traits = _traits(4, 1.5734)
     drifts = (
@@ -84,8 +85,9 @@ _W = (_G, _G, 1.0 - 4.0 * _G, _G, _G)
 
 
 class Suzuki4(_Splitting):
-    """Five Verlet steps of weights g, g, 1-4g, g, g: order 4, about 80 times more accurate than
-    Forest-Ruth at equal steps and ten times at equal evaluations; oscillator limit 2.7210."""
+    """Suzuki's method, five Verlet steps with weights g, g, 1-4g, g, g: order 4, oscillator limit
+    2.7210. It is about 80 times more accurate than Forest-Ruth at equal steps, and ten times at an
+    equal number of evaluations."""
 
     traits = _traits(4, 2.7210)
     drifts = (0.5 * _W[0], *(0.5 * (a + b) for a, b in itertools.pairwise(_W)), 0.5 * _W[-1])

@@ -1,4 +1,4 @@
-"""Cables that can go slack: one-sided constraints let go, and catch with an impulse."""
+"""Rigid cables that can go slack: one-sided constraints that open, and close with an impulse."""
 
 import dataclasses
 from typing import NamedTuple
@@ -25,8 +25,8 @@ from .rk4 import RK4
 
 
 class _Carry(NamedTuple):
-    """Rows that act, what has happened so far, and whether the last step had more events than
-    pieces."""
+    """Data between steps: active constraints, recorded events and their number, and whether the
+    last step had more events than pieces."""
 
     active: Float[Array, " m"]
     events: Events
@@ -35,9 +35,9 @@ class _Carry(NamedTuple):
 
 
 class _Landing(NamedTuple):
-    """An event found ahead: the part of what is left of a step at which it lies, and there, by that
-    part, the slope of what vanishes and of the state. `ahead`: whether there is one. Nothing of it
-    carries derivatives."""
+    """An event ahead in the step. `ahead`: whether there is one; `part`: its position as a fraction
+    of the remaining time; `slope` and `motion`: derivatives by this fraction of the event function
+    and of the state. No field carries derivatives."""
 
     ahead: Array
     part: Array
@@ -46,8 +46,8 @@ class _Landing(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Where a step has got to: time, what is left of it [s], state, the rows due to switch, the
-    event to land on, and the number of pieces behind."""
+    """Progress within a step: time, remaining time [s], state, carry, constraints that must switch,
+    next event, and number of completed pieces."""
 
     t: Array
     left: Array
@@ -59,26 +59,29 @@ class _Piece(NamedTuple):
 
 
 class Unilateral(Integrator):
-    """An explicit method, `inner`, on the rows that act; which rows those are changes where
+    """Event-driven method for one-sided constraints, such as rigid cables that can go slack. An
+    explicit method, `inner`, integrates the equations with the active constraints. The set of
+    active constraints changes when
 
-    - a row would have to push: it is let go at the instant its multiplier vanishes,
-    - a row that had been let go is reached again: a plastic impact at that instant brings its rate
-      to zero and conserves momentum.
+    - an active constraint would have to push: it opens (goes slack) when its multiplier becomes
+      zero,
+    - an open constraint closes (becomes taut): a plastic impact at that instant brings its rate to
+      zero and conserves momentum.
 
-    Both choose among all one-sided rows by a linear complementarity problem, of impulses and then
-    of accelerations. A step is cut into at most `pieces`, at events located to the order of
-    `inner`. Impacts within a fiftieth of a step count as one, and within a whole step where the one
-    before had more events than pieces. So the work of a step is bounded, and a machine that rattles
-    comes to rest without stopping the clock. The rows are `System.one_sided`; `Trajectory.events`
-    lists what happened, up to `capacity` events.
+    In both cases linear complementarity problems, of impulses and then of accelerations, choose the
+    active ones among all one-sided constraints (`System.one_sided`). Events, located to the order
+    of `inner`, divide a step into at most `pieces`. Impacts within a fiftieth of a step count as
+    one; so do impacts within a whole step if the previous step had more events than pieces. The
+    work per step is therefore bounded, and a machine that rattles comes to rest while time
+    advances. `Trajectory.events` lists the events, up to `capacity`.
 
-    For `Baumgarte` formulations."""
+    Requires a `Baumgarte` formulation."""
 
     inner: Integrator = part_field(default_factory=RK4)
     capacity: int = count_field(default=64)
-    #: parts into which events may cut a step
+    #: largest number of pieces into which events divide a step
     pieces: int = count_field(default=12)
-    #: evaluations to locate an event
+    #: largest number of iterations to locate an event
     iterations: int = count_field(default=6)
     #: whether reverse mode must be possible
     reverse: bool = eqx.field(static=True, default=False)
@@ -125,8 +128,8 @@ class Unilateral(Integrator):
         return _Carry(active, events, jnp.asarray(0, jnp.int32), jnp.asarray(False))
 
     def step(self, dynamics, t, dt, state, u, carry):
-        # Each pass tries what is left of the step, or lands on the event that a try ran past. All
-        # passes share one copy of the dynamics, which is most of what there is to compile.
+        # Each pass tries the remaining time of the step, or steps to the event that the previous
+        # pass located. All passes share one copy of the dynamics, which dominates compile time.
         go = eqx.filter_checkpoint(Unilateral._go) if self.reverse else Unilateral._go
         end = go(self, dynamics, t, dt, state, u, carry)
         return Step(end.state, end.carry)
@@ -146,7 +149,7 @@ class Unilateral(Integrator):
     def _pass(self, dynamics, u, dt, now: _Piece) -> _Piece:
         t, left, state, carry, due, landing, behind = now
         lands, last = landing.ahead, behind == self.pieces - 1
-        # switch where something is due
+        # switch the constraints that must switch
         look = lambda state, active: _overdue(dynamics, t, state, u, active)
         before = without_derivatives(look, state, carry.active)
         crowded = carry.crowded & (behind == 0)
@@ -160,11 +163,11 @@ class Unilateral(Integrator):
         # on to the end of the step or to the event
         part = jnp.where(lands, landing.part, 1.0)
         new, after = self._look(dynamics, t, left, state, u, carry.active, part)
-        # the part was found without derivatives: one Newton correction carries them
+        # the event was located without derivatives: one Newton correction provides them
         slope = jnp.where(lands & (landing.slope != 0), landing.slope, 1.0)
         exact = jnp.clip(part - jnp.where(lands, _worst(due, after), 0.0) / slope, 0.0, 1.0)
         new = jax.tree.map(lambda x, dx: x + (exact - part) * dx, new, landing.motion)
-        # what has turned wrong on the way?
+        # which constraints have become inconsistent within this pass?
         late = _wrong(dynamics, after, carry.active) & ~lands
         locate = lambda *given: self._locate(dynamics, t, left, state, u, carry.active, *given)
         late, landing = without_derivatives(locate, late, after, last)
@@ -182,25 +185,26 @@ class Unilateral(Integrator):
         )
 
     def _look(self, dynamics, t, dt, state, u, active, part):
-        """The state `part * dt` ahead, and how overdue rows are there."""
+        """State `part * dt` ahead, and the event functions (`_overdue`) there."""
         new = self.inner.step(_with(dynamics, active), t, part * dt, state, u, ()).state
         return new, _overdue(dynamics, t + part * dt, new, u, active)
 
     def _locate(self, dynamics, t, dt, state, u, active, due, at_end, last):
-        """Which of the `due` rows are so by an event within `dt`, and where the first of them turns
-        wrong. The `last` piece of a step takes events no more."""
+        """Locate the first event within `dt`. Returns which of the `due` constraints have an event,
+        and the first event. In the `last` piece of a step no event is located."""
 
         def narrow(search):
             i, part, low, high, due, _ = search
             look = lambda part: self._look(dynamics, t, dt, state, u, active, part)
             (_, overdue), (motion, slopes) = jax.jvp(look, (part,), (jnp.ones_like(part),))
             first = i == 0  # at part = 0
-            # a row that the last event left wrong by round-off, and that mends, is no event
+            # a row that round-off left inconsistent at the last event, and that recovers, has no
+            # event
             due = due & (~first | (at_end > overdue))
             f, slope = _worst(due, overdue), slopes[_worst_row(due, overdue)]
-            # Newton from the false position, halving where it leaves the bracket. A row at zero
-            # already turns wrong at once, unless it is leaving: then it comes back, so that the
-            # search starts from the end.
+            # Newton's method from the false position, with bisection if it leaves the bracket. A
+            # row that starts at zero has its event at once, unless its function is falling: then
+            # it returns to zero later, and the search begins at the end of the interval.
             below = jnp.minimum(f, 0.0)
             false_position = -below / (_worst(due, at_end) - below)
             start = jnp.where(slope < 0, 1.0, false_position)
@@ -222,16 +226,16 @@ class Unilateral(Integrator):
         return due, landing
 
     def _switch(self, dynamics, t, state, u, carry: _Carry, due, before, horizon, crowded):
-        """The state and the rows that act after an event at this very state. Impacts that follow
-        one another within a `horizon` [s] count as one: rows then act that forces would bring to
-        act within it, whatever their rates."""
+        """State and active constraints just after an event at `state`. Successive impacts within a
+        `horizon` [s] count as one: constraints that the forces would close within it become active,
+        whatever their rates."""
         system, q = dynamics.system, state.q
         one_sided, active = jnp.asarray(system.one_sided), carry.active > 0
 
         def choose(carried, impact):
             v, rows, struck, impulse = carried
             p = _problem(dynamics, t, State(q, v), u)
-            # impact: no row that acts or is reached may open further
+            # impact: the rate of constraints that are active or reached must not be positive
             near = p.phi > -_CLOSED - horizon * jnp.abs(p.rate)
             reached = ~active & (due | near)
             struck = jnp.where(impact, jnp.any(reached & (p.rate > _RATE)) | crowded, struck)
@@ -241,8 +245,8 @@ class Unilateral(Integrator):
             push = masked_solve(p.A, p.rate, rows, unrolled=False)
             impulse = impulse + jnp.where(hit, push, 0.0)
             v = v - jnp.where(hit, matvec(p.W, push), 0.0)
-            # then the rows at rest choose by their accelerations; one whose multiplier has just
-            # come to zero goes, whatever the sign that round-off left it
+            # then the accelerations decide which rows at rest are active; a row whose multiplier
+            # has just become zero opens, whatever sign round-off has given it
             vanished = due & (jnp.abs(before) < _VANISHED)
             kept = jnp.where(active & ~vanished, 1.0, 0.0)
             return (v, jnp.where(impact & ~struck, kept, rows), struck, impulse), None
@@ -272,7 +276,7 @@ class Unilateral(Integrator):
         (events, count), _ = lax.scan(note, (carry.events, carry.count), rows)
         return carry._replace(active=active, events=events, count=count)
 
-    # --- what is reported
+    # --- reported quantities
     def record(self, carry):
         return carry.active
 
@@ -281,7 +285,7 @@ class Unilateral(Integrator):
         return eqx.tree_at(lambda e: e.lost, carry.events, lost)
 
     def multipliers(self, dynamics, record, t, q, v, u):
-        # inputs may have jumped at this instant: tensions are those just after it
+        # inputs may jump at this instant: tensions are those just after the jump
         held = lambda t, q, v: u
         wrong = _wrong(dynamics, _overdue(dynamics, t, State(q, v), held, record), record)
         acting = lax.cond(
@@ -296,10 +300,11 @@ class Unilateral(Integrator):
         return jnp.where(record > 0, phi, jnp.maximum(phi, 0.0))
 
 
-#: a row whose Phi is above -_CLOSED is reached; whose multiplier is below -_PUSH pushes; whose rate
-#: is above _RATE opens; a multiplier below _VANISHED at the instant located for it is zero
+#: thresholds: a row is reached if Phi > -_CLOSED, pushes if its multiplier < -_PUSH, and violates
+#: its bound if its rate > _RATE; a multiplier below _VANISHED at its event counts as zero
 _CLOSED, _PUSH, _RATE, _VANISHED = 1e-10, 1e-9, 1e-9, 1e-6
-#: impacts closer together than this part of a step count as one: what rattles comes to rest
+#: impacts closer together than this fraction of a step count as one, so that rattling parts come
+#: to rest
 _TOGETHER = 0.02
 
 
@@ -310,8 +315,8 @@ def _with(dynamics: Dynamics, active) -> Dynamics:
 
 
 def _overdue(dynamics: Dynamics, t, state, u, active):
-    """Positive where a row is wrong: minus the multiplier of one that acts, Phi of one that does
-    not."""
+    """Event functions, positive for an inconsistent row: minus the multiplier of an active row, Phi
+    of an open one."""
     q, v = state.q, state.v
     multipliers = _with(dynamics, active).multipliers(t, q, v, u(t, q, v))
     return jnp.where(active > 0, -multipliers, dynamics.system.constraint(t, q))
@@ -336,8 +341,8 @@ def _nowhere(state: State) -> _Landing:
 
 
 class _Problem(NamedTuple):
-    """Rows at a state: Phi and its rate, d2Phi/dt2 if none acted, M^-1 Phi_q^T and Phi_q M^-1
-    Phi_q^T."""
+    """Constraints at a state: Phi and its rate, d2Phi/dt2 without constraint forces, M^-1 Phi_q^T
+    and Phi_q M^-1 Phi_q^T."""
 
     phi: Array
     rate: Array
@@ -359,9 +364,9 @@ def _problem(dynamics: Dynamics, t, state, u) -> _Problem:
 
 
 def _inertia_solve(system, q, J, B):
-    """`M^-1 B`, shape (n_v, k). Where M is singular the rows that always act stand in for the mass
-    of massless parts: that leaves accelerations, velocity jumps and the multipliers of all other
-    rows as they are."""
+    """`M^-1 B`, shape (n_v, k). If M is singular, the two-sided constraints provide the missing
+    inertia of massless parts. This does not change accelerations, velocity jumps and the
+    multipliers of the other constraints."""
     if system.mass_is_regular:
         return system.structure().mass_solve(q, B)
     M = system.mass_matrix(q)
@@ -371,7 +376,7 @@ def _inertia_solve(system, q, J, B):
 
 
 def _acting(dynamics: Dynamics, t, state, u, resting):
-    """Which of the rows whose rate is zero act: accelerations must not open them, multipliers must
-    not push."""
+    """Active constraints among those `resting`, whose rate is zero: accelerations must not violate
+    them, and multipliers must not push."""
     p = _problem(dynamics, t, state, u)
     return active_set(p.A, p.opening, jnp.asarray(dynamics.system.one_sided), resting)

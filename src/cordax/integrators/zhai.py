@@ -8,11 +8,11 @@ from .base import Integrator, Report, Step, Traits
 
 
 class Zhai(Integrator):
-    """One evaluation per step, order 2, oscillator limit 2; velocity-dependent forces are taken as
-    they are.
+    """Zhai's method: explicit, one evaluation per step, order 2, oscillator limit 2. It supports
+    velocity-dependent forces.
 
-    q+ = q + v dt + (1/2 + psi) a dt^2 - psi a_before dt^2,    v+ = v + (1 + phi) a dt - phi
-    a_before dt
+        q+ = q + v dt + (1/2 + psi) a dt^2 - psi a_before dt^2
+        v+ = v + (1 + phi) a dt - phi a_before dt
 
     with psi = phi = 1/2 (0 in the first step). Without velocity-dependent forces the positions are
     those of velocity Verlet."""
