@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all."""
+"""Atomic writing of files: a file is either complete or not there."""
 
 import os
 import platform
@@ -10,20 +10,21 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path` to write to, moved there on success and removed on failure.
+    """Context with a temporary path in the folder of `path`, to which the file is written.
 
-    A reader never sees half a file, and an interrupted run leaves the old one as it was. Missing
-    folders are made, and parts that killed processes have left in the folder are removed.
+    On success the temporary file replaces `path`; on failure it is removed. So a reader never sees
+    an incomplete file, and an interrupted run leaves the old file unchanged. Missing folders are
+    created. Temporary files that killed processes have left in the folder are removed.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     _sweep(path.parent)
-    # same folder: the move stays within one file system; same suffix: it chooses the format
+    # same folder: the move stays within one file system; same suffix: it determines the format
     part = path.with_name(f".{path.stem}.{_host()}.{os.getpid()}.part{path.suffix}")
     try:
         yield part
         with open(part, "r+b") as file:  # Windows syncs only files open for writing
-            os.fsync(file.fileno())  # on disk before the old file goes
+            os.fsync(file.fileno())  # on disk before the old file is replaced
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -35,7 +36,7 @@ def _host() -> str:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove parts of processes of this machine that are no more."""
+    """Remove temporary files of processes of this computer that no longer exist."""
     for part in folder.glob(f".*.{_host()}.*.part*"):
         found = re.fullmatch(rf"\..*\.{re.escape(_host())}\.(\d+)\.part(\.\w+)?", part.name)
         if found and not _alive(int(found[1])):
@@ -43,12 +44,12 @@ def _sweep(folder: Path) -> None:
 
 
 def _alive(process: int) -> bool:
-    if os.name == "nt":  # where signal 0 would end the process
+    if os.name == "nt":  # on Windows, signal 0 would end the process
         return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # a process of another user
         return True
     return True

@@ -1,5 +1,6 @@
-"""Fields of modules that hold no physical numbers: parts, counts and settings. What does not belong
-there is refused where it is given, by the name of the field."""
+"""Module fields that are not physical quantities: parts, counts and settings.
+
+A value of the wrong type is rejected when the module is created, with the name of the field."""
 
 import types
 from typing import Any, Union, get_args, get_origin
@@ -9,7 +10,7 @@ from .precision import declared_field
 
 
 class _Declared:
-    """A converter that knows the field it belongs to."""
+    """Converter of a field that knows the name and annotation of this field."""
 
     def __init__(self, optional: bool):
         self.name, self.optional = "value", optional
@@ -18,7 +19,7 @@ class _Declared:
         self.name = name
 
     def __call__(self, x: Any) -> Any:
-        # what JAX's transformations put in place of a value is an object and nothing else
+        # JAX transformations use plain instances of `object` as placeholders for values
         if type(x) is object or (x is None and self.optional):
             return x
         return self.convert(x)
@@ -104,34 +105,36 @@ class _Flag(_Declared):
 
 
 def part_field(**kwargs) -> Any:
-    """A module field for parts of the kinds its annotation names: `Cables`, `Elastic | Rigid`, a
-    protocol, `tuple[Rod, ...]`, which a list or a single part gives too; None where that is the
-    default or the annotation allows it."""
+    """Module field for parts of the classes that its annotation names.
+
+    The annotation is a class such as `Cables`, a union such as `Elastic | Rigid`, a protocol, or a
+    tuple such as `tuple[Rod, ...]`. For a tuple, a list or a single part is accepted too. None is
+    accepted if it is the default."""
     return declared_field(_Part(_may_be_none(kwargs)), **kwargs)
 
 
 def count_field(least: int = 1, **kwargs) -> Any:
-    """A static field for a whole number from `least` on."""
+    """Static field for a whole number, at least `least`."""
     return declared_field(_Count(least, _may_be_none(kwargs)), static=True, **kwargs)
 
 
 def setting_field(**kwargs) -> Any:
-    """A static field for a number > 0 that no gradient is asked for: a tolerance, a period."""
+    """Static field for a number > 0 without gradients, such as a tolerance or a period."""
     return declared_field(_Setting(_may_be_none(kwargs)), static=True, **kwargs)
 
 
 def names_field(**kwargs) -> Any:
-    """A static field for a tuple of names, which one name gives too."""
+    """Static field for a tuple of names; a single name is accepted too."""
     return declared_field(_Names(False), static=True, **kwargs)
 
 
 def name_field(**kwargs) -> Any:
-    """A static field for a name."""
+    """Static field for a name."""
     return declared_field(_Name(False), static=True, **kwargs)
 
 
 def flag_field(**kwargs) -> Any:
-    """A static field that is True or False."""
+    """Static field that is True or False."""
     return declared_field(_Flag(False), static=True, **kwargs)
 
 

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first asked for."""
+"""Lazy imports: names of a package that are imported when they are first used."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -7,9 +7,11 @@ from typing import Any
 
 
 def later(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable]:
-    """`__getattr__` and `__dir__` of a package: `names` by the module of it that has them, all of
-    one module in a text; modules are names themselves. The package says the same to those who only
-    read it, `if TYPE_CHECKING:`."""
+    """Return `__getattr__` and `__dir__` for a package with lazy imports.
+
+    `names` maps each module of the package to the names that it provides, separated by spaces in
+    one text. The modules themselves can be imported by name too. The package repeats these imports
+    under `if TYPE_CHECKING:` for type checkers."""
     home = {name: module for module, own in names.items() for name in (module, *own.split())}
 
     def find(name: str) -> Any:
@@ -24,7 +26,9 @@ def later(package: str, names: Mapping[str, str]) -> tuple[Callable[[str], Any],
 
 
 def of_extra(name: str, extra: str) -> Any:
-    """A module that comes with an extra of cordax, or an error that says so."""
+    """Import a module that an optional extra of cordax installs.
+
+    Raises `ImportError` with the name of the extra if the module is missing."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

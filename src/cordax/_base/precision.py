@@ -1,4 +1,4 @@
-"""Floating-point precision: cordax never changes it behind the user's back."""
+"""Floating-point precision, which cordax never changes without a call by the user."""
 
 import dataclasses
 import warnings
@@ -16,17 +16,18 @@ _warned = False
 
 
 def enable_x64(on: bool = True) -> None:
-    """Switch JAX to 64-bit floats. Called by the command line, the tests and the notebooks, never
-    on import."""
+    """Switch JAX to 64-bit floats, or back to 32-bit floats if `on` is False.
+
+    The command line, the tests and the notebooks call this function; importing cordax does not."""
     jax.config.update("jax_enable_x64", on)
 
 
 def as_float_array(x: Any, name: str = "value") -> Any:
-    """A strongly typed float array of the current default precision.
+    """Convert `x` to a strongly typed float array of the current default precision.
 
-    Strong typing matters: a Python float or a weakly typed array as a field retraces a jitted
-    function for every value and gets no gradient. Tracers and float arrays keep their dtype. What
-    is no number raises `ValueError` with the `name` of what it was meant for."""
+    Strong typing matters: with a Python float or a weakly typed array as a field, a jitted function
+    is traced again for every value and gives no gradient. Tracers and float arrays keep their
+    dtype. Raises `ValueError` with the `name` of the field if `x` is not numeric."""
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jnp.floating) and not x.weak_type:
         return x
     if type(x) is object:  # a placeholder put there by a JAX transformation
@@ -35,17 +36,18 @@ def as_float_array(x: Any, name: str = "value") -> Any:
         _refuse_unless(_is_real(jnp.result_type(*jax.tree.leaves(x))), name, x)
         return jnp.asarray(x, dtype=float)
     try:
-        # by way of NumPy: JAX converts a Python number by a computation, four times as slow
+        # by NumPy: JAX converts a Python number by a computation, which is four times as slow
         values = np.asarray(x)
     except (ValueError, TypeError, OverflowError):
         values = None
     _refuse_unless(values is not None and _is_real(values.dtype) and not _has_bool(x), name, x)
-    # with its type given: JAX otherwise compiles a program for every shape
+    # with an explicit dtype: otherwise JAX compiles a program for every shape
     return jnp.asarray(values, dtype=jnp.result_type(float))
 
 
 def finite_array(name: str, x: Any, *shapes: tuple[int, ...]) -> Any:
-    """`x` as a float array of one of the shapes, with finite entries; else `ValueError`."""
+    """Convert `x` to a float array. Raises `ValueError` unless its shape is one of `shapes` and all
+    entries are finite."""
     x = as_float_array(x, name)
     require_shape(name, x, *shapes)
     require_finite(name, x)
@@ -57,7 +59,7 @@ def _is_real(dtype) -> bool:
 
 
 def _has_bool(x) -> bool:
-    """Whether a truth value hides among numbers, which NumPy would turn into 1.0."""
+    """Return whether `x` contains a bool, which NumPy would convert to a number."""
     if isinstance(x, (list, tuple)):
         return any(map(_has_bool, x))
     return isinstance(x, (bool, np.bool_))
@@ -75,8 +77,9 @@ def _refuse_unless(ok: bool, name: str, given, expected="a number or an array of
 
 
 class Number:
-    """Converts one field of a module and names it in errors; its shape, where the annotation fixes
-    it, and that it is finite are checked too."""
+    """Converter of a numeric field of a module, which names the field in errors.
+
+    If `checked`, values must be finite and have the shape of the annotation, if it fixes one."""
 
     def __init__(self, checked: bool, optional: bool):
         self.name, self.shape, self.checked, self.optional = "value", None, checked, optional
@@ -104,13 +107,13 @@ class Number:
 
 
 class _Text(str):
-    """Printed as it stands."""
+    """Text that is printed without quotation marks."""
 
     __repr__ = str.__str__
 
 
 class _DeclaredField(dataclasses.Field):
-    """A dataclass field that tells its converter the name and annotation it was declared with."""
+    """Dataclass field that passes its name and annotation to its converter."""
 
     __slots__ = ()
 
@@ -120,21 +123,22 @@ class _DeclaredField(dataclasses.Field):
 
 
 def declared_field(converter, unit: str = "", **kwargs) -> Any:
-    """A module field whose converter receives its name and annotation by `declare(name,
-    annotation)`; `unit`: of its values, such as "N/m"."""
+    """Module field whose converter receives the name and annotation of the field by
+    `declare(name, annotation)`. `unit`: unit of its values, such as "N/m"."""
     field = eqx.field(converter=converter, metadata={"unit": unit}, **kwargs)
     field.__class__ = _DeclaredField
     return field
 
 
 def float_field(*, unit: str = "", checked: bool = True, **kwargs) -> Any:
-    """A module field for a physical quantity, converted by `as_float_array`; None if that is the
-    default.
+    """Module field for a physical quantity, converted by `as_float_array`.
+
+    None is accepted if it is the default.
 
     **Arguments:**
 
-    - `unit`: SI unit such as "N/m", "-" if it has no dimension; shown in tables, and required of
-      texts such as "20 mm" in machine files.
+    - `unit`: SI unit such as "N/m", or "-" for a dimensionless quantity. It is shown in tables;
+      texts such as "20 mm" in machine files must have this dimension.
     - `checked`: reject NaN, infinity and shapes other than that of the annotation, if it fixes one
       as `Float[Array, ""]` and `Float[Array, " 3"]` do."""
     optional = kwargs.get("default", 0.0) is None
@@ -142,7 +146,7 @@ def float_field(*, unit: str = "", checked: bool = True, **kwargs) -> Any:
 
 
 def declare_units(**units: str):
-    """Declare units of a function's arguments: `@declare_units(radius="m")`."""
+    """Decorator that declares units of a function's arguments: `@declare_units(radius="m")`."""
 
     def mark(function):
         function.units = units
@@ -152,7 +156,7 @@ def declare_units(**units: str):
 
 
 def declared_units(make: Any) -> dict[str, str]:
-    """Units of the fields of a module class, or of the arguments of a function, by name."""
+    """Return units of the fields of a module class or of the arguments of a function, by name."""
     if not isinstance(make, type):
         return getattr(make, "units", {})
     fields = dataclasses.fields(make) if dataclasses.is_dataclass(make) else ()

@@ -1,11 +1,11 @@
-"""Numbers with units, as text: "20 mm", "30 deg", "1.5 kN/m"."""
+"""Conversion of texts with units to SI: "20 mm", "30 deg", "1.5 kN/m"."""
 
 import math
 import re
 
 from .checks import require
 
-#: units of which others are made, in SI: factor and powers of (m, kg, s, rad)
+#: basic units: factor to SI and powers of (m, kg, s, rad)
 _UNITS: dict[str, tuple[float, tuple[int, int, int, int]]] = {
     "m": (1.0, (1, 0, 0, 0)),
     "g": (1e-3, (0, 1, 0, 0)),
@@ -28,26 +28,28 @@ _QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z%].*)")
 
 
 def is_quantity(text: str) -> bool:
-    """Whether a text is a number followed by something."""
+    """Return whether a text is a number followed by text that may be a unit."""
     return _QUANTITY.fullmatch(text) is not None
 
 
 def quantity(where: str, text: str, unit: str = "") -> float:
-    """A number in SI units; refused where the `unit` that is wanted is known and measures something
-    else."""
+    """Convert a text such as "20 mm" to a number in SI units.
+
+    Raises `ValueError` if `unit` is given and has another dimension. `where`: name in errors."""
     match = _QUANTITY.fullmatch(text)
     assert match is not None
     factor, powers = parsed(where, match[2])
     if unit:
         wanted = parsed(where, unit)[1]
-        # an angle has no dimension; but turns per second are no radians per second
+        # angles are dimensionless, but Hz (turns per second) is not accepted for rad/s
         angles = powers[3] == wanted[3] or (powers[3] == 0 and "Hz" not in match[2])
         require(powers[:3] == wanted[:3] and angles, where, text, f"a quantity in {unit}")
     return float(match[1]) * factor
 
 
 def parsed(where: str, unit: str) -> tuple[float, tuple[int, ...]]:
-    """Factor against SI and powers of (m, kg, s, rad) of a unit such as `N m`, `kg m^2`, `1/m`."""
+    """Return the factor to SI and the powers of (m, kg, s, rad) of a unit such as `N m`, `kg m^2`
+    or `1/m`."""
     whole, powers = 1.0, [0, 0, 0, 0]
     sign = 1
     for mark, name, power in re.findall(r"([/*· ]?)\s*([A-Za-z]+|1|%|-)(?:\^?(-?\d+))?", unit):

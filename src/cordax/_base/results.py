@@ -1,4 +1,4 @@
-"""Result codes of a simulation: one sentence each, ending with what to try."""
+"""Result codes of a simulation, each with a message that describes the cause and a remedy."""
 
 import enum
 
@@ -7,20 +7,22 @@ from jaxtyping import Array, Int
 
 
 class Result(enum.IntEnum):
-    """How a step, a projection, a controller or a run ended: the number that compiled loops and
-    `Trajectory.result` hold. `message` says what happened and what to try."""
+    """Result code of a step, a projection, a controller or a run.
+
+    Compiled loops and `Trajectory.result` hold its number. `message` describes the cause and a
+    remedy."""
 
     message: str
 
     def __new__(cls, value: int, message: str):
-        """A member with its message."""
+        """Create a member with its message."""
         member = int.__new__(cls, value)
         member._value_, member.message = value, message
         return member
 
     @property
     def label(self) -> str:
-        """The name in lower case, as files and tables hold it."""
+        """Name in lower case, as written in files and tables."""
         return self.name.lower()
 
     SUCCESSFUL = 0, ""
@@ -115,12 +117,12 @@ MESSAGES = [result.message for result in Result]
 
 
 def code_unless(ok, code: Result) -> Int[Array, ""]:
-    """`code`, or good where `ok`."""
+    """Return `code`, or the code of success where `ok`."""
     return jnp.where(ok, jnp.int32(GOOD), jnp.int32(code))
 
 
 def first_code(*codes) -> Int[Array, ""]:
-    """The first of `codes` that is not good."""
+    """Return the first of `codes` that is not success; success if there is none."""
     first = jnp.int32(GOOD)
     for code in reversed(codes):
         first = jnp.where(jnp.asarray(code) == GOOD, first, jnp.asarray(code, jnp.int32))

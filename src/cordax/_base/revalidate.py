@@ -1,4 +1,6 @@
-"""Numbers set after a module was made, by `eqx.tree_at` or in a batch: its own checks once more."""
+"""Repeat the checks of a module for parameters that were set after its construction.
+
+Parameters set by `eqx.tree_at` or in a batch do not pass through the constructor."""
 
 import dataclasses
 import functools
@@ -17,9 +19,9 @@ from .precision import Number
 
 
 def recheck(*parts) -> Any:
-    """Raise `ValueError` where a number of the modules would be refused by their constructors.
+    """Raise `ValueError` if the constructors of the modules would reject one of their parameters.
 
-    Returns True, or a traced boolean where JAX's transformations hide numbers: whether those pass.
+    Returns True, or, if parameters are traced, a traced boolean: whether these pass the checks.
     """
     with hidden_checks() as hidden:
         for part in parts:
@@ -27,7 +29,7 @@ def recheck(*parts) -> Any:
     return jnp.all(jnp.stack(hidden)) if hidden else True
 
 
-#: modules that have passed, by their address: they cannot change, and many runs use the same
+#: modules that have passed, by address; modules are immutable and many runs use the same ones
 _passed: Any = weakref.WeakValueDictionary()
 
 
@@ -39,7 +41,7 @@ def _walk(part, hidden: list, depth: int) -> None:
     if not isinstance(part, eqx.Module) or _passed.get(id(part)) is part:
         return
     noted = len(hidden)
-    if depth > 1 and _is_stacked(part):  # what runs, and its machine, are single ones
+    if depth > 1 and _is_stacked(part):  # dynamics and machine are never stacked
         _check_members(part, hidden)
     else:
         numbers, others, checks = _contents(type(part))
@@ -58,8 +60,10 @@ def _walk(part, hidden: list, depth: int) -> None:
 
 
 def _is_stacked(part) -> bool:
-    """Whether a module stands for many, each of its arrays with one axis more than it was declared
-    with, as machines do with equal parts; its checks are those of a single one."""
+    """Return whether a module is a stack of equal parts, as machines use them.
+
+    The arrays of such a module have one axis more than declared. Its checks are written for a
+    single part."""
     if isinstance(part, (tuple, list)):
         return any(map(_is_stacked, part))
     if not isinstance(part, eqx.Module):
@@ -73,14 +77,14 @@ def _is_stacked(part) -> bool:
 
 
 def _check_members(part, hidden: list) -> None:
-    """The checks of a single module for each of those that `part` stands for."""
+    """Apply the checks of a single module to each member of the stacked module `part`."""
     arrays, others = eqx.partition(part, eqx.is_array)
     leaves = jax.tree.leaves(arrays)
     for x in leaves:
         if jnp.issubdtype(x.dtype, jnp.inexact):
             require_finite(type(part).__name__, x)
     counts = {x.shape[0] if x.ndim else None for x in leaves}
-    if len(counts) > 1 or None in counts:  # not stacked as a whole
+    if len(counts) > 1 or None in counts:  # only partly stacked
         return
     if any(isinstance(x, Tracer) for x in leaves):
         passed = jax.vmap(lambda arrays: jnp.asarray(recheck(eqx.combine(arrays, others))))(arrays)
@@ -94,7 +98,8 @@ def _check_members(part, hidden: list) -> None:
 
 @functools.cache
 def _contents(kind: type):
-    """Fields with numbers and their converters, fields that may hold modules, and checks."""
+    """Return the numeric fields with their converters, the fields that may hold modules, and the
+    checks of a class."""
     fields = [(f.name, f.metadata.get("converter")) for f in dataclasses.fields(kind)]
     dynamic = [f.name for f in dataclasses.fields(kind) if not f.metadata.get("static", False)]
     numbers = [(name, c) for name, c in fields if isinstance(c, Number)]

@@ -1,7 +1,7 @@
-"""Modules as plain data: names, numbers and arrays, nothing that is executed when read back.
+"""Serialisation of modules as plain data: names, numbers and arrays, without executable content.
 
-A module becomes `{"kind": "cordax.systems.neck.neck:Neck", "fields": {...}}`; arrays go to a table
-of their own. Reading makes modules of cordax only, without calling anything of theirs.
+A module becomes `{"kind": "cordax.systems.neck.neck:Neck", "fields": {...}}`; arrays are stored in
+a separate table. Reading creates only modules of cordax and calls none of their code.
 """
 
 import dataclasses
@@ -18,11 +18,11 @@ import numpy as np
 
 
 class NotDescribable(ValueError):
-    """Holds something that is no data of cordax: a function, or a class of the user."""
+    """Raised for an object that is not data of cordax: a function, or a class of the user."""
 
 
 def describe(thing: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:
-    """`thing` as what JSON can hold; its arrays are added to `arrays` under `prefix` + number."""
+    """Convert `thing` to JSON data; its arrays are added to `arrays` under `prefix` + number."""
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
     if isinstance(thing, (jax.Array, np.ndarray)):
@@ -45,7 +45,7 @@ def describe(thing: Any, arrays: dict[str, np.ndarray], prefix: str) -> Any:
 
 
 def rebuild(data: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """What `describe` described. Raises `ValueError` for anything else."""
+    """Restore an object from data returned by `describe`. Raises `ValueError` for other data."""
     if data is None or isinstance(data, (bool, int, float, str)):
         return data
     inner = lambda x: rebuild(x, arrays)
@@ -82,7 +82,7 @@ def _made(name: str, values: dict[str, Any]) -> Any:
         raise ValueError(f"a {kind.__name__} of another version of cordax (fields {odd})")
     if issubclass(kind, tuple):
         return kind(**values)
-    # as JAX puts modules together: no constructor, no conversion
+    # like JAX, create the module without calling its constructor or converters
     thing = object.__new__(kind)
     for field, value in values.items():
         object.__setattr__(thing, field, value)
@@ -96,7 +96,7 @@ _PACKAGES += ("identification", "math", "recordings", "simulation", "systems")
 
 @functools.cache
 def _modules() -> frozenset[str]:
-    """Modules of cordax that a file may name: no other one is imported."""
+    """Return the modules of cordax that a file may name; no other module is imported."""
     found: set[str] = set()
     for package in _PACKAGES:
         module = importlib.import_module(f"cordax.{package}")
@@ -106,7 +106,7 @@ def _modules() -> frozenset[str]:
 
 
 def _class(name: str) -> type:
-    """A class of cordax by module and name."""
+    """Return a class of cordax by module and name. Raises `ValueError` if it does not exist."""
     unknown = ValueError(f"the kind {name!r}, which this version of cordax does not have")
     module, _, own = name.partition(":")
     if not re.fullmatch(r"\w+", own) or module not in _modules():

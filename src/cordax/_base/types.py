@@ -8,5 +8,5 @@ from jaxtyping import Array, Float
 Scalar: TypeAlias = Float[Array, ""]
 Vector: TypeAlias = Float[Array, " n"]
 Matrix: TypeAlias = Float[Array, "n n"]
-# inputs as a function of time and state, as an integrator asks for them within a step
+# inputs as a function of time, coordinates and velocities, called by integrators within a step
 InputFunction: TypeAlias = Callable[[Scalar, Vector, Vector], Vector]
