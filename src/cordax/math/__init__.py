@@ -1,1 +1,1 @@
-"""Numerical building blocks that know nothing of machines."""
+"""Numerical methods that do not depend on machines."""

@@ -1,7 +1,7 @@
 """Cubic B-splines on a clamped uniform knot vector, in units of one knot span.
 
 n control points span n - 3 equal spans; the first and last control points are the ends of the
-curve. Everything here is a NumPy constant: lengths enter as powers of the span h."""
+curve. All results are NumPy constants: lengths enter as powers of the span h."""
 
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ def knots(n: int) -> np.ndarray:
 
 def basis(n: int, x) -> np.ndarray:
     """Values and first three derivatives of all n basis functions at `x` (k,) in [0, n - 3], shape
-    (4, k, n). The third derivative jumps at interior knots: there it is the mean of both sides."""
+    (4, k, n). The third derivative jumps at interior knots, where it is the mean of both sides."""
     from scipy.interpolate import BSpline  # slow to import, and only splines need it
 
     x = np.atleast_1d(np.asarray(x, dtype=float))
@@ -37,7 +37,7 @@ def greville(n: int) -> np.ndarray:
 
 
 def integrals(n: int) -> np.ndarray:
-    """Of each basis function, shape (n,)."""
+    """Integral of each basis function, shape (n,)."""
     t = knots(n)
     return (t[4:] - t[:n]) / 4.0
 

@@ -1,9 +1,9 @@
-"""Linear systems assembled along a chain: elements that overlap in a row.
+"""Linear systems assembled along a chain of overlapping elements.
 
-Element e joins the nodes e to e + k - 1, each with m unknowns; a rod's spans are such elements. The
-frontal method adds one element at a time to a small dense matrix, the front, and eliminates the
-node that no later element touches: the work grows with the number of nodes, and no LAPACK call
-keeps the time loop from being compiled into one function."""
+Element e joins the nodes e to e + k - 1, each with m unknowns; spans of a rod are such elements.
+The frontal method adds one element at a time to a small dense matrix, the front, and eliminates the
+node that no later element contains. The work is proportional to the number of nodes. There are no
+LAPACK calls, so that XLA can compile the time loop into one function."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,16 +15,17 @@ from .linalg import matmul, matvec
 
 
 class ChainFactor(eqx.Module):
-    """A factorised chain of n nodes. For each node, when its turn came: the inverse of its own
-    block (m, m), its coupling to the w = (k - 1) m unknowns that follow, (m, w), and theirs to it,
-    (w, m)."""
+    """Factorisation of a chain of n nodes.
+
+    For each node at its elimination: `inverse` of its diagonal block (m, m), its coupling to the
+    w = (k - 1) m following unknowns, `ahead` (m, w), and their coupling to it, `behind` (w, m)."""
 
     inverse: Float[Array, "n m m"]
     ahead: Float[Array, "n m w"]
     behind: Float[Array, "n w m"]
 
     def solve(self, b: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """The solution for a right-hand side."""
+        """Solve the system for a right-hand side `b`."""
         m, w = self.ahead.shape[1:]
         zero = jnp.zeros(m, b.dtype)
 
@@ -43,14 +44,16 @@ class ChainFactor(eqx.Module):
         return lax.scan(backward, start, (self.inverse, self.ahead, x), reverse=True)[1]
 
     def transposed(self) -> "ChainFactor":
-        """Of the transposed matrix."""
+        """Factorisation of the transposed matrix."""
         turn = lambda x: x.swapaxes(1, 2)
         return ChainFactor(turn(self.inverse), turn(self.behind), turn(self.ahead))
 
 
 def factor_chain(elements: Float[Array, "n km km"], m: int) -> ChainFactor:
-    """Factorise the sum of all elements, one per node; the last k - 1, which reach beyond the end
-    of the chain, are zero there. No pivoting between nodes: for matrices like `M - h D - h^2 K`."""
+    """Factorise the sum of all elements, one per node.
+
+    The last k - 1 elements reach beyond the end of the chain and must be zero there. There is no
+    pivoting between nodes, which suits matrices such as `M - h D - h^2 K`."""
     w = elements.shape[-1] - m
 
     def eliminate(rest, element):
@@ -66,7 +69,7 @@ def factor_chain(elements: Float[Array, "n km km"], m: int) -> ChainFactor:
 
 
 def small_inverse(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """By halves, without pivoting."""
+    """Invert a small matrix by recursive halving into blocks, without pivoting."""
     m = A.shape[0]
     if m == 1:
         return 1.0 / A

@@ -7,15 +7,16 @@ from .linalg import matvec, solve
 
 
 def active_set(A, b, one_sided, candidates, *, tolerance: float = 1e-12):
-    """Which rows act in `A x - b = w`, A symmetric positive definite, where rows that are not
-    `one_sided` have w = 0, one-sided candidates have x >= 0, w >= 0 and x w = 0, and all others
-    have x = 0.
+    """Find the active rows of the linear complementarity problem `A x - b = w`.
+
+    `A` is symmetric positive definite. Rows that are not `one_sided` have w = 0. Rows that are
+    one-sided and `candidates` have x >= 0, w >= 0 and x w = 0. All other rows have x = 0.
 
     **Arguments:** `A`: shape (m, m); `b`: shape (m,); `one_sided`, `candidates`: bool, shape (m,).
-    Returns 1 where a row acts, 0 elsewhere, shape (m,).
+    Returns 1 where a row is active, 0 elsewhere, shape (m,).
 
-    Principal pivoting by the least index (Murty 1974): finite, and it cannot cycle. Only the set is
-    returned, without derivatives: solve once more with it."""
+    The method is principal pivoting by the least index (Murty 1974), which is finite and cannot
+    cycle. It returns the active set only, without derivatives; `masked_solve` gives x."""
     m = b.shape[0]
     A, b = lax.stop_gradient((A, b))
     scale = jnp.sqrt(jnp.diagonal(A))
@@ -46,6 +47,6 @@ def active_set(A, b, one_sided, candidates, *, tolerance: float = 1e-12):
 
 
 def masked_solve(A, b, acting, *, unrolled: bool = True):
-    """`A x = b` on the acting rows, x = 0 on the others; `unrolled` as for `solve`."""
+    """Solve `A x = b` on the active rows, with x = 0 on the others; `unrolled` as in `solve`."""
     A = A * acting[:, None] * acting + jnp.diag(1.0 - acting)
     return solve(A, b * acting, spd=True, nan_if_singular=True, unrolled=unrolled)

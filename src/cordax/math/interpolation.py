@@ -1,10 +1,10 @@
-"""Polynomials through samples."""
+"""Polynomial interpolation."""
 
 import jax.numpy as jnp
 
 
 def lagrange_weights(x, nodes):
-    """Lagrange's polynomials on `nodes`, n numbers, at `x`, shape (n,)."""
+    """Values at `x` of the n Lagrange polynomials of `nodes` (n numbers), shape (n,)."""
     weights = []
     for i in range(len(nodes)):
         weight = jnp.ones_like(x)

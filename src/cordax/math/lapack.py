@@ -1,10 +1,10 @@
-"""Linear systems by LAPACK, in batches one after the other.
+"""Linear solves by LAPACK that treat the matrices of a batch one after the other.
 
-A call of LAPACK for a whole batch shares its work among XLA's threads and waits for it on one of
-them: as many at once as there are threads wait for ever (jaxlib 0.10; two are enough on two cores).
-A call for one matrix does not. One after the other, 64 matrices take 1.6 times as long with 21
-unknowns, 1.2 times with 30 and as long with 80 (`benchmarks/solves.py`), but chunks of a batch may
-then run side by side."""
+A LAPACK call for a whole batch divides its work among XLA's threads and waits for it on one of
+them. If as many such calls run at once as there are threads, they never return (jaxlib 0.10; two
+calls are enough on two cores). A call for one matrix does not have this problem. One after the
+other, 64 matrices take 1.6 times as long with 21 unknowns, 1.2 times with 30 and as long with 80
+(`benchmarks/solves.py`), but chunks of a batch can then run in parallel."""
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +14,16 @@ from jax.scipy import linalg as jsl
 
 
 def _in_turn(solve):
-    """`solve(A, B)`, (n, n) and (n, k), under `vmap`: one factorisation for right-hand sides of one
-    matrix, and one after the other for several matrices. Not to be differentiated."""
+    """Give `solve(A, B)`, with shapes (n, n) and (n, k), a rule for `vmap`.
+
+    Several right-hand sides of one matrix share one factorisation. Several matrices are solved one
+    after the other. The result cannot be differentiated."""
     called = custom_vmap(solve)
 
     @called.def_vmap
     def rule(size, batched, A, B):
         several, sides = batched
-        if jax.default_backend() != "cpu":  # which have no such threads
+        if jax.default_backend() != "cpu":  # other backends have no such threads
             return jax.vmap(solve, [0 if x else None for x in batched])(A, B), True
         if not several:
             columns = jnp.moveaxis(B, 0, 1).reshape(B.shape[1], -1)
@@ -35,12 +37,12 @@ def _in_turn(solve):
 
 @_in_turn
 def lu(A, B):
-    """`A^-1 B`, shape (n, k)."""
+    """Compute `A^-1 B`, shape (n, k)."""
     return jnp.linalg.solve(A, B)
 
 
 def lu_or_nan(least: float):
-    """`A^-1 B`, shape (n, k), NaN where a pivot is below `least`."""
+    """Function that computes `A^-1 B`, shape (n, k); NaN if a pivot is below `least`."""
 
     @_in_turn
     def solve(A, B):
@@ -52,8 +54,8 @@ def lu_or_nan(least: float):
 
 
 def cholesky_or_nan(least: float | None):
-    """`A^-1 B`, shape (n, k), for symmetric positive definite A; NaN where a pivot is below `least`
-    times its diagonal entry, if that is given."""
+    """Function that computes `A^-1 B`, shape (n, k), for symmetric positive definite A. If `least`
+    is given: NaN if a pivot is below `least` times its diagonal entry."""
 
     @_in_turn
     def solve(A, B):

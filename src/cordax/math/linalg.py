@@ -1,13 +1,18 @@
-"""Small dense algebra for use inside a time loop.
+"""Small dense linear algebra for use inside a time loop.
 
-A LAPACK call costs about a microsecond before any arithmetic and keeps XLA from compiling the loop
-into one function, so up to `UNROLLED` unknowns an elimination in plain array operations is used (3
-unknowns: 0.16 against 1.3 microseconds, 7: 0.26 against 1.7, 12: 1.2 against 3.7, 17: 2.1 against
-4.8, 20: 3.2 against 5.3; `benchmarks/solves.py`). Beyond, its compile time grows faster than what
-it saves (24: 2.2 s against 0.2 s). Products of small matrices are written as broadcast and sum for
-the same reason.
+A LAPACK call costs about a microsecond before any arithmetic and prevents XLA from compiling the
+loop into one function. Up to `UNROLLED` unknowns, systems are therefore solved by an elimination in
+plain array operations. Times in microseconds (`benchmarks/solves.py`):
 
-Derivatives use the rule of the linear solve and never go through the factorisation.
+| unknowns | 3 | 7 | 12 | 17 | 20 |
+|---|---|---|---|---|---|
+| elimination | 0.16 | 0.26 | 1.2 | 2.1 | 3.2 |
+| LAPACK | 1.3 | 1.7 | 3.7 | 4.8 | 5.3 |
+
+With more unknowns the compile time grows faster than the time saved (24 unknowns: 2.2 s against
+0.2 s). Products of small matrices are written as broadcast and sum for the same reason.
+
+Derivatives use the rule of the linear solve; the factorisation is never differentiated.
 """
 
 import jax
@@ -19,11 +24,12 @@ from .._jax.materialise import materialise
 from .lapack import cholesky_or_nan, lu, lu_or_nan
 
 UNROLLED = 20
-#: unknowns up to which the pivoted elimination is used: about as fast as LAPACK's there, which
-#: would keep the loop around it from becoming one function
+#: largest number of unknowns for the pivoted elimination. It is about as fast as LAPACK there, and
+#: LAPACK would prevent XLA from compiling the loop around it into one function
 PIVOTED = 20
-#: terms of a sum up to which products are written out: a call of a matrix product is faster from
-#: about here on, and keeps the loop around it from becoming one function
+#: largest number of terms of a sum for which products are written out. Above about this number a
+#: call of a matrix product is faster, although it prevents XLA from compiling the loop around it
+#: into one function
 PRODUCTS = 40
 
 
@@ -59,18 +65,23 @@ def solve(
 ):
     """Solve `A x = b` for one right-hand side.
 
-    **Arguments:** `A`: shape (n, n); `b`: shape (n,); `spd`: whether `A` is symmetric positive
-    definite (used above `UNROLLED` unknowns and in reverse mode); `nan_if_singular`: return NaN
-    where `A`, then symmetric positive semidefinite, has lost rank, instead of numbers made of
-    round-off (a pivot below `singular_pivot` times its diagonal entry); `unrolled=False`: eliminate
-    in a loop, for what is solved rarely: slower, compiled in no time; `pivoted`: for matrices that
-    are not definite, such as saddle points; NaN where `A` is singular; `symmetric`: whether `A` is,
-    if not `spd`.
+    **Arguments:**
 
-    Without `pivoted` the elimination does not pivot. Mass matrices and the matrices `M - dt D -
-    dt^2 K` of implicit steps, whose symmetric part is positive definite for every step the method
-    can usefully take, do not need it; a vanishing pivot gives a non-finite state, which `simulate`
-    reports."""
+    - `A`: shape (n, n); `b`: shape (n,).
+    - `spd`: whether `A` is symmetric positive definite (used above `UNROLLED` unknowns and in
+      reverse mode).
+    - `nan_if_singular`: return NaN instead of round-off where `A` has lost rank (a pivot below
+      `singular_pivot` times its diagonal entry). `A` must then be symmetric positive semidefinite.
+    - `unrolled=False`: eliminate in a loop, for systems that are rarely solved. This is slower but
+      compiles very quickly.
+    - `pivoted`: pivot, for matrices that are not definite, such as those of saddle points; NaN
+      where `A` is singular.
+    - `symmetric`: whether `A` is symmetric, if it is not `spd`.
+
+    Without `pivoted` the elimination does not pivot. Two kinds of matrices do not need pivots: mass
+    matrices, and the matrices `M - dt D - dt^2 K` of implicit steps, whose symmetric part is
+    positive definite for every useful time step. A vanishing pivot gives a non-finite state, which
+    `simulate` reports."""
 
     def factor_solve(A, r):
         A = lax.stop_gradient(A)
@@ -89,14 +100,14 @@ def solve(
 
 
 def inverse3(A):
-    """Inverse of a 3 x 3 matrix by cross products of its columns: no LAPACK call."""
+    """Inverse of a 3 x 3 matrix by cross products of its columns, without a LAPACK call."""
     a, b, c = A.T
     rows = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)])
     return rows / jnp.sum(a * rows[0])
 
 
 def inverse2(A):
-    """Inverse of 2 x 2 matrices (2, 2, ...), rows and columns first."""
+    """Inverse of 2 x 2 matrices, shape (2, 2, ...) with rows and columns first."""
     (a, b), (c, d) = A
     sign = np.array([[1.0, -1.0], [-1.0, 1.0]]).reshape(2, 2, *(1,) * (A.ndim - 2))
     return A[::-1, ::-1].swapaxes(0, 1) * (sign.astype(A.dtype) / (a * d - b * c))
@@ -104,8 +115,8 @@ def inverse2(A):
 
 @jax.custom_jvp
 def inverse(A):
-    """Inverse of a small matrix (n, n), by pivoted elimination without a LAPACK call up to
-    `PIVOTED` rows; NaN where it is singular."""
+    """Inverse of a small matrix (n, n). Up to `PIVOTED` rows by pivoted elimination without a
+    LAPACK call, which gives NaN for a singular matrix."""
     n = A.shape[0]
     if n > PIVOTED:
         return lu(A, jnp.eye(n, dtype=A.dtype))
@@ -120,9 +131,10 @@ def _inverse_jvp(primals, tangents):
 
 @jax.custom_jvp
 def pseudo_inverse(A, tolerance):
-    """Moore and Penrose's, of (m, n), singular values below `tolerance` times the largest taken for
-    zero; the tolerance may be computed, its derivative is zero. Derivatives hold while the rank
-    stays what it is."""
+    """Moore-Penrose inverse of a matrix (m, n).
+
+    Singular values below `tolerance` times the largest one count as zero. The tolerance may be
+    traced; its derivative is zero. Derivatives are valid as long as the rank does not change."""
     if A.shape[0] == 0:
         return A.T
     U, s, Vt = jnp.linalg.svd(A, full_matrices=False)
@@ -134,21 +146,22 @@ def pseudo_inverse(A, tolerance):
 def _pseudo_inverse_jvp(primals, tangents):
     A, tolerance = primals
     P, dA = pseudo_inverse(A, tolerance), tangents[0]
-    # Golub and Pereyra (1973): what stays within rows and columns, and how these turn
+    # Golub and Pereyra (1973): rotation of column and row spaces, and change within them
     columns = P @ (P.T @ (dA.T - (dA.T @ A) @ P))
     rows = (dA.T - P @ (A @ dA.T)) @ P.T @ P
     return P, columns + rows - P @ dA @ P
 
 
 def singular_pivot(dtype) -> float:
-    """Pivots this small relative to their diagonal entry are round-off."""
+    """Pivot, relative to its diagonal entry, below which it is round-off."""
     return 1e3 * float(jnp.finfo(dtype).eps)
 
 
 def smallest_pivot(A):
-    """Of the elimination of a symmetric positive semidefinite matrix, shape (n, n); its rank is
-    full where this is well above round-off. No LAPACK call: it serves to explain failures, in
-    batches too."""
+    """Smallest pivot of the elimination of a symmetric positive semidefinite matrix, shape (n, n).
+
+    The matrix has full rank if the pivot is well above round-off. This is used to explain failures,
+    also in batches, so that there is no LAPACK call."""
 
     def eliminate(k, carry):
         W, least = carry
@@ -167,10 +180,12 @@ def _factor_solve(A, b, spd, nan_if_singular):
 
 
 def _pivoted(A, b, largest: int = PIVOTED):
-    """Gauss-Jordan elimination with partial pivoting of the matrix with rows and columns scaled to
-    1; a loop, because unrolled it is hardly faster and takes four to ten times as long to compile
-    (12 unknowns: 1.8 microseconds, unrolled 1.6, LAPACK 4.1; 20: 6.5 and 5.2; 24: 10.5 and 6.5;
-    `benchmarks/solves.py`). One right-hand side (n,), or several (n, k)."""
+    """Solve by Gauss-Jordan elimination with partial pivoting, after rows and columns have been
+    scaled to 1. One right-hand side (n,), or several (n, k).
+
+    The elimination is a loop, because unrolled it is hardly faster and takes four to ten times as
+    long to compile (12 unknowns: 1.8 microseconds, unrolled 1.6, LAPACK 4.1; 20: 6.5 and 5.2; 24:
+    10.5 and 6.5; `benchmarks/solves.py`)."""
     n = b.shape[0]
     rows = _reciprocal(jnp.max(jnp.abs(A), axis=1))
     columns = _reciprocal(jnp.max(jnp.abs(A) * rows[:, None], axis=0))
@@ -186,7 +201,7 @@ def _pivoted(A, b, largest: int = PIVOTED):
         column = lax.dynamic_index_in_dim(W, k, 1, keepdims=False)
         size = jnp.abs(column) * left
         p = jnp.argmax(size)
-        # of the rows that are left: where all of them are zero, p may be any row
+        # size counts remaining rows only: if all of them are zero, p may be any row
         pivot = jnp.where(size[p] > singular_pivot(A.dtype), column[p], jnp.nan)
         row = lax.dynamic_index_in_dim(W, p, 0, keepdims=False) / pivot
         here = index == p
@@ -201,9 +216,10 @@ def _pivoted(A, b, largest: int = PIVOTED):
 
 
 def pivoted(A, b):
-    """Solve `A x = b` for right-hand sides (n,) or (n, k) by pivoted elimination without a LAPACK
-    call, whatever the size: for what is rarely computed inside a time loop. No derivatives; NaN
-    where `A` is singular."""
+    """Solve `A x = b` for right-hand sides (n,) or (n, k) by pivoted elimination.
+
+    There is no LAPACK call, whatever the size. Intended for systems that are rarely solved inside a
+    time loop. No derivatives; NaN where `A` is singular."""
     return _pivoted(A, b, A.shape[0])
 
 
@@ -213,7 +229,7 @@ def _reciprocal(x):
 
 
 def _eliminate_in_a_loop(A, b, spd, nan_if_singular):
-    """Gauss-Jordan elimination, a pivot per iteration."""
+    """Solve by Gauss-Jordan elimination in a loop, one pivot per iteration."""
     least = singular_pivot(A.dtype) * jnp.diagonal(A)
 
     def eliminate(k, W):
@@ -228,8 +244,8 @@ def _eliminate_in_a_loop(A, b, spd, nan_if_singular):
 
 
 def _eliminate(A, b, nan_if_singular):
-    """Gaussian elimination on a shrinking matrix, one materialised block per pivot, then back
-    substitution."""
+    """Solve by Gaussian elimination on a shrinking matrix, one materialised block per pivot, and
+    back substitution."""
     n = b.shape[0]
     W = jnp.concatenate([A, b[:, None]], axis=1)
     rows = []

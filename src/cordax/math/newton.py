@@ -1,4 +1,4 @@
-"""Newton's method with the implicit-function derivative."""
+"""Newton's method, differentiated by the implicit function theorem."""
 
 from typing import Any, NamedTuple
 
@@ -11,22 +11,24 @@ from jax.custom_derivatives import SymbolicZero
 
 from .linalg import solve
 
-#: corrections that shrink faster than this keep the Jacobian they were computed with
+#: the Jacobian is kept while the ratio of successive corrections is at most this
 FAST = 0.1
-#: corrections with an old Jacobian that shrink no faster than this are thrown away
+#: corrections with an old Jacobian are discarded if their ratio to the previous one exceeds this
 USELESS = 0.5
-#: iterations that go ahead whatever happens; good ones along curved valleys look stuck at first
+#: iterations before any correction is undone: in curved valleys, good ones look stuck at first
 PATIENCE = 20
-#: parts of a correction below this are not tried: on with a new Jacobian
+#: part of a correction below which it is not halved again; a new Jacobian is computed instead
 SHORTEST = 1.0 / 64.0
-#: a radius below this share of the first correction says nothing: the motion starts from rest
+#: a radius below this share of the first correction is ignored: the motion starts from rest
 BLIND = 1e-3
 
 
 class Correction(NamedTuple):
-    """Newton's correction for those who know the structure of the Jacobian: `linearise(x, args)`
-    returns it at x, as any pytree A, and `apply(A, r)` solves `A dx = r`. `bare(A)`: as much of A
-    as `apply` needs where nothing is differentiated; iterations carry it along."""
+    """Newton correction that makes use of the structure of the Jacobian.
+
+    `linearise(x, args)` returns the Jacobian at x, as any pytree A, and `apply(A, r)` solves
+    `A dx = r`. `bare(A)`: the part of A that `apply` needs if nothing is differentiated; it is
+    carried from one iteration to the next."""
 
     linearise: Any
     apply: Any
@@ -46,32 +48,41 @@ def newton(
 ):
     """Solve `residual(x, args) = 0` from `x0` and return `(x, converged, iterations)`.
 
-    **Arguments:** `residual`: returns shape (n,); `x0`: shape (n,), not differentiated; `args`: a
-    pytree holding everything the solution depends on; `tolerance`: on the error that is left,
-    estimated from the last correction and how fast corrections shrink, in units of `measure`;
-    `max_iterations`: at most this many; `correction`: a `Correction`; by default the residual is
-    differentiated and solved densely; `measure(x, dx)`: the size of a correction, by default its
-    largest entry relative to `1 + max|x|`; `radius`: how far, in units of `measure`, a correction
-    is trusted at first, unlimited by default.
+    **Arguments:**
 
-    A Jacobian is kept as long as corrections shrink tenfold, and a new one for two corrections at
-    least where the first is half as long as the one before. Corrections longer than the radius are
-    cut back to it; it doubles while they become shorter and halves when they do not. Where forces
-    are stiff, a first guess is far off in forces, the linearisation there may be indefinite, and
-    its correction would throw the iteration away. A search for a smaller residual does not help:
-    along the curved valley of a stiff energy the residual of a good correction grows before it
-    falls. After twenty iterations a correction within the radius that leaves one as long as
-    itself, as where friction turns from stick to slip, is taken back and halved.
+    - `residual`: function that returns shape (n,).
+    - `x0`: initial guess, shape (n,), not differentiated.
+    - `args`: a pytree with everything that the solution depends on.
+    - `tolerance`: largest remaining error, in units of `measure`. The error is estimated from the
+      last correction and the rate at which corrections shrink.
+    - `max_iterations`: largest number of iterations.
+    - `correction`: a `Correction`; by default the residual is differentiated and the dense system
+      is solved.
+    - `measure(x, dx)`: size of a correction, by default its largest entry relative to
+      `1 + max|x|`.
+    - `radius`: initial trust radius, the largest size of a correction in units of `measure`;
+      unlimited by default.
 
-    The derivative is that of the implicit function in both modes, with the Jacobian at the solution
-    and without going through the iterations. Second derivatives do not come out right: that
+    A Jacobian is kept as long as corrections shrink tenfold. A new Jacobian is used for at least
+    two corrections if its first one is at most half as long as the correction before.
+
+    Corrections longer than the radius are shortened to it. The radius doubles while corrections
+    become shorter and halves when they do not. The reason: with stiff forces, the forces at the
+    initial guess have large errors, and the linearisation there may be indefinite. The full
+    correction could make the iteration diverge. A line search for a smaller residual does not help:
+    along the curved valley of a stiff energy, the residual of a good correction grows before it
+    falls. After twenty iterations, a correction within the radius is undone and halved if the next
+    one is about as long, as happens where friction changes from stick to slip.
+
+    The derivative is that of the implicit function in both modes. It uses the Jacobian at the
+    solution and does not differentiate the iterations. Second derivatives are wrong, because that
     Jacobian is not differentiated."""
     arrays, static = eqx.partition(args, eqx.is_array)
     measure = _relative if measure is None else measure
     radius = jnp.asarray(jnp.inf if radius is None else radius, x0.dtype)
     tolerance = jnp.asarray(tolerance, x0.dtype)
     x0 = lax.stop_gradient(x0)
-    shell, bare_shell = None, None  # of the Jacobian: what is no array
+    shell, bare_shell = None, None  # parts of the Jacobian that are not arrays
 
     def equations(x, arrays):
         return residual(x, eqx.combine(arrays, static))
@@ -100,7 +111,7 @@ def newton(
             return solve(A, r)
         return correction.apply(eqx.combine(A, bare_shell), r)
 
-    # also what the functions close over, a controller's numbers, has derivatives
+    # values in the closures of the functions, such as control parameters, have derivatives too
     equations_of, seen = jax.closure_convert(equations, x0, arrays)
     jacobian_of, more = jax.closure_convert(jacobian, x0, arrays)
 
@@ -134,10 +145,11 @@ def newton(
 
 
 def corrected(residual, x0, args, count: int, *, tolerance, correction=None, measure=None):
-    """`count` of Newton's corrections of `x0`, each with a Jacobian of its own: `(x, converging)`,
-    the latter whether one more with the last Jacobian would be at most half as long or below
-    `tolerance`. Arguments as in `newton`; the derivative is that of the corrections themselves, by
-    all that they depend on, the guess included."""
+    """Apply `count` Newton corrections to `x0`, each with a new Jacobian; return `(x, converging)`.
+
+    `converging`: whether a further correction with the last Jacobian would be at most half as long
+    as the last one, or below `tolerance`. Arguments as in `newton`. The corrections themselves are
+    differentiated, with respect to all values that they depend on, including the initial guess."""
     measure = _relative if measure is None else measure
     equations = lambda x: residual(x, args)
     linearise = (
@@ -162,11 +174,11 @@ def corrected(residual, x0, args, count: int, *, tolerance, correction=None, mea
 class _Progress(NamedTuple):
     x: Any
     A: Any  # arrays of the Jacobian
-    stale: Any  # whether it must be renewed
-    base: Any  # where the last correction started,
-    way: Any  # that correction as computed,
-    level: Any  # its size,
-    part: Any  # and the part of it that was taken
+    stale: Any  # whether the Jacobian must be recomputed
+    base: Any  # x before the last correction
+    way: Any  # last correction as computed
+    level: Any  # its size
+    part: Any  # part of it that was applied
     radius: Any
     iterations: Any
     done: Any
@@ -185,15 +197,15 @@ def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_itera
         size = measure(now.x, dx)
         first = now.iterations == 0
         last = jnp.where(first, size, now.part * now.level)
-        rate = size / jnp.maximum(last, smallest)  # nothing may be left to correct
+        rate = size / jnp.maximum(last, smallest)  # the last correction may be zero
         radius = jnp.where(first & (now.radius < BLIND * size), size, now.radius)
-        # what is below the tolerance may be round-off, which no cutting back makes shorter
+        # corrections below the tolerance may be round-off, which shorter steps do not reduce
         long = size > jnp.maximum(radius, tolerance)
         slow = ~(rate <= FAST)
         helps = rate <= USELESS
         useless = ~now.stale & ~helps
-        # A step between stick and slip, say: corrections are no longer than the motion, but taken
-        # whole they do not get shorter. Back, and half of it.
+        # For example between stick and slip: corrections stay within the initial radius, but if
+        # they are applied in full they do not get shorter. Undo the last one and apply half of it.
         stuck = size > (1.0 - 0.25 * now.part) * now.level
         back = now.stale & (now.iterations >= PATIENCE) & (size <= radius0) & stuck
         back = back & (now.part > SHORTEST)
@@ -206,7 +218,7 @@ def _iterate(residual, linear, apply, measure, x0, tolerance, radius0, max_itera
         longer = jnp.maximum(0.5 * radius, 0.25 * radius0)
         longer = jnp.where((size > now.level) & ~first, longer, 2.0 * radius)
         return _Progress(
-            # a useless correction leaves x where it is, with a new Jacobian to come
+            # a useless correction is discarded, and the Jacobian is recomputed at the same x
             jnp.where(useless, now.x, base - part * way),
             A,
             long | back | useless | (slow & ~first & ~(now.stale & helps)),

@@ -1,14 +1,16 @@
-"""Small convex quadratic programmes: which tensions, which torques.
+"""Small convex quadratic programmes, for example for tensions and torques.
 
     minimise  1/2 x^T P x + q^T x    subject to    A x = b,    lower <= C x <= upper
 
-`solve_qp` finds which bounds act, by the dual active-set method of Goldfarb and Idnani (1983) for
-up to `SMALL` rows and by the interior-point method of qpax above, and then solves the KKT equations
-of these bounds. Only the latter are differentiated, as a linear system, so that forward and reverse
-mode of any order are right wherever the set of acting bounds does not change.
+`solve_qp` first finds the active bounds: up to `SMALL` rows by the dual active-set method of
+Goldfarb and Idnani (1983), above by the interior-point method of qpax. It then solves the KKT
+equations of these bounds. Only the KKT equations are differentiated, as a linear system.
+Derivatives of any order in forward and reverse mode are therefore correct wherever the active set
+does not change.
 
-The active set lives in a tableau on which a bound enters or leaves by one sweep: array operations
-of fixed shape without LAPACK, which XLA compiles into the time loop around them."""
+The active set is represented by a tableau, in which a bound enters or leaves by one sweep. Sweeps
+are array operations of fixed shape without LAPACK, which XLA compiles into the surrounding time
+loop."""
 
 from typing import Literal
 
@@ -20,20 +22,25 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .linalg import matmul, matvec, vecmat
 
-#: rows of A and C up to which the active set is found by sweeps: 2 microseconds against 200 for 5
-#: equations and 6 bounds, 4 against 850 for 6 and 8, 150 against 1300 for 20 and 40
-#: (`benchmarks/qp.py`)
+#: largest number of rows of A and C for which the active set is found by sweeps. Microseconds by
+#: sweeps and by the interior-point method (`benchmarks/qp.py`): 2 and 200 for 5 equations and 6
+#: bounds, 4 and 850 for 6 and 8, 150 and 1300 for 20 and 40
 SMALL = 60
 
 SOLVED, INFEASIBLE, UNFINISHED, NOT_CONVEX = range(4)
 
 
 class QPSolution(eqx.Module):
-    """`x` (n,); the multipliers of the equations, `equality` (m,), and of the bounds, `bounds`
-    (k,), with `P x + q = A^T equality + C^T bounds`: positive at a lower bound, negative at an
-    upper one. `status`: SOLVED, INFEASIBLE (no x satisfies equations and bounds), UNFINISHED (out
-    of iterations) or NOT_CONVEX (P vanishes along a direction in which A does); `x` then is the
-    last iterate and solves nothing. `iterations` of the active set."""
+    """Solution of a quadratic programme.
+
+    - `x` (n,): the minimum.
+    - `equality` (m,), `bounds` (k,): Lagrange multipliers of the equations and of the bounds, with
+      `P x + q = A^T equality + C^T bounds`. Those of bounds are positive at a lower bound and
+      negative at an upper bound.
+    - `status`: SOLVED, INFEASIBLE (no x satisfies equations and bounds), UNFINISHED (too many
+      iterations) or NOT_CONVEX (P and A both vanish along some direction). If it is not SOLVED, `x`
+      is the last iterate and not a solution.
+    - `iterations`: number of iterations to find the active set."""
 
     x: Float[Array, " n"]
     equality: Float[Array, " m"]
@@ -58,13 +65,17 @@ def solve_qp(
     method: Literal["sweeps", "interior"] | None = None,
     max_iterations: int | None = None,
 ) -> QPSolution:
-    """The minimum of a quadratic programme, a `QPSolution`.
+    """Solve a convex quadratic programme; return a `QPSolution`.
 
-    **Arguments:** `P` (n, n) symmetric, positive definite in the directions that `A` (m, n) leaves
-    free; `q` (n,); `b` (m,); `lower` and `upper` (k,) or one for all, infinite where there is
-    none; `C` (k, n), None for bounds on x itself. Equations may depend on one another as long as
-    they agree. `method`: "sweeps" or "interior", by the number of rows unless given.
-    `max_iterations`: bounds that enter or leave, 10 + 4 k unless given."""
+    **Arguments:**
+
+    - `P` (n, n): symmetric, and positive definite in the directions that `A` leaves free; `q` (n,).
+    - `A` (m, n), `b` (m,): equations. They may be linearly dependent if they are consistent.
+    - `lower`, `upper`: bounds (k,), or one number for all; infinite where there is no bound.
+    - `C` (k, n): matrix of the bounded quantities `C x`; None for bounds on x itself.
+    - `method`: "sweeps" or "interior"; by default it depends on the number of rows.
+    - `max_iterations`: largest number of bounds that enter or leave (of interior-point iterations
+      with "interior"), by default 10 + 4 k."""
     n = q.shape[0]
     A = jnp.zeros((0, n), q.dtype) if A is None else A
     b = jnp.zeros(0, q.dtype) if b is None else b
@@ -80,7 +91,7 @@ def solve_qp(
     scale, active, solve, status, iterations = find(*frozen, m, limit)
     status = jnp.where(jnp.any(least > most), INFEASIBLE, status)
 
-    # the KKT equations of the acting bounds; rows that do not act have the multiplier zero
+    # KKT equations of the active bounds; inactive rows have the multiplier zero
     acts = active != 0
     scaled = scale[:, None] * rows
     target = scale * jnp.where(active < 0, most, least)
@@ -98,14 +109,14 @@ def solve_qp(
 
 
 def _kkt(P, rows, acts, y):
-    """The symmetric operator `[P, -B^T; -B, 0]` on (x, multipliers), B the acting rows."""
+    """Apply the operator `[P, -B^T; -B, 0]` to (x, multipliers), where B are the active rows."""
     x, multipliers = y
     held = jnp.where(acts, multipliers, 0.0)
     return matvec(P, x) - vecmat(held, rows), jnp.where(acts, -matvec(rows, x), -multipliers)
 
 
 def _refined(solve, P, rows, acts):
-    """`solve`, improved by what its residual asks for."""
+    """Return `solve` followed by one step of iterative refinement."""
 
     def twice(r):
         y = solve(r)
@@ -123,10 +134,12 @@ def _tolerance(dtype):
 
 
 def _by_sweeps(P, q, rows, least, most, m: int, limit: int):
-    """How rows are scaled, which act (1 at the lower bound, -1 at the upper, 0 not), a solver of
-    the KKT equations of those, a status and the number of iterations."""
+    """Find the active set by sweeps.
+
+    Returns the scales of the rows, the active rows (1 at the lower bound, -1 at the upper bound, 0
+    if inactive), a solver of their KKT equations, a status and the number of iterations."""
     tolerance = _tolerance(q.dtype)
-    # P grows by what the equations fix anyway, so that it may be singular
+    # P may be singular: add a term that is constant where the equations hold
     A = rows[:m] / _or_one(jnp.sqrt(jnp.sum(rows[:m] ** 2, axis=1)))[:, None]
     weight = _or_one(jnp.trace(P)) / _or_one(jnp.sum(A * A))
     inverse, convex = _inverse(P + weight * matmul(A.T, A), tolerance)
@@ -134,10 +147,10 @@ def _by_sweeps(P, q, rows, least, most, m: int, limit: int):
     scale = 1.0 / jnp.sqrt(_or_one(jnp.sum(reach * rows, axis=1)))
     rows, least, most = scale[:, None] * rows, scale * least, scale * most
     H = matmul(scale[:, None] * reach, rows.T)
-    # the minimum without any row
+    # values of the rows at the minimum without constraints
     value = -matvec(rows, matvec(inverse, q))
     start = jnp.zeros_like(value), value, jnp.zeros(value.shape, int)
-    # rows have a common scale, and so has round-off: a target next to zero is met no better
+    # all rows have the same scale, hence the same round-off, even for a target near zero
     largest = jnp.max(jnp.abs(jnp.concatenate([value, least[:m]])), initial=0.0)
     room = tolerance * (jnp.abs(value) + largest)
     room = room + tolerance * jnp.where(jnp.isfinite(least), jnp.abs(least), 0.0)
@@ -168,7 +181,7 @@ def _by_sweeps(P, q, rows, least, most, m: int, limit: int):
 
 
 def _equations(table, carry, target, room, m: int, tolerance):
-    """All independent equations enter; whether the others agree with them."""
+    """Let all independent equations enter, and check whether the others agree with them."""
     index = jnp.arange(target.shape[0])
 
     def enter(i, state):
@@ -187,8 +200,8 @@ def _equations(table, carry, target, room, m: int, tolerance):
 
 
 def _bounds(table, carry, least, most, room, m: int, limit: int, tolerance):
-    """Goldfarb and Idnani: the worst violated bound enters, and whichever acting bound would begin
-    to push on the way leaves."""
+    """Find the active bounds (Goldfarb and Idnani): the most violated bound enters, and an active
+    bound leaves when its multiplier reaches zero on the way."""
     bound = jnp.arange(least.shape[0]) >= m
 
     def violated(value, active):
@@ -242,8 +255,8 @@ def _bounds(table, carry, least, most, room, m: int, limit: int, tolerance):
 
 
 def _moved(table, multipliers, value, active, p, step):
-    """Multipliers of acting rows and values of the others after the multiplier of row p has grown
-    by a step."""
+    """Multipliers of active rows and values of the others after the multiplier of row p has been
+    increased by `step`."""
     column = step * table[:, p]
     here = jnp.where(jnp.arange(value.shape[0]) == p, step, 0.0)
     acts = active != 0
@@ -251,8 +264,10 @@ def _moved(table, multipliers, value, active, p, step):
 
 
 def _sweep(T, k):
-    """Gauss-Jordan in place: over the swept set W, `T_WW = H_WW^-1`, `T_WU = H_WW^-1 H_WU` and T_UU
-    the Schur complement. Twice is once less."""
+    """Sweep row k of the tableau (a Gauss-Jordan step in place).
+
+    With W the swept rows and U the others, `T_WW = H_WW^-1`, `T_WU = H_WW^-1 H_WU`, and T_UU is the
+    Schur complement. A second sweep of the same row undoes the first."""
     here = jnp.arange(T.shape[0]) == k
     column = T[:, k]
     row = jnp.where(here, 1.0, T[k]) / T[k, k]
@@ -261,7 +276,7 @@ def _sweep(T, k):
 
 
 def _inverse(S, tolerance):
-    """Of a symmetric positive definite matrix; whether it is one."""
+    """Inverse of a symmetric positive definite matrix, and whether the matrix is definite."""
     diagonal = jnp.diagonal(S)
 
     def enter(k, state):
@@ -274,7 +289,7 @@ def _inverse(S, tolerance):
 
 
 def _or_one(x):
-    """`x` where it is positive, else 1: a divisor."""
+    """Return `x` where it is positive, otherwise 1, for use as a divisor."""
     return jnp.where(x > 0.0, x, 1.0)
 
 
@@ -282,11 +297,13 @@ def _or_one(x):
 
 
 def _by_qpax(P, q, rows, least, most, m: int, limit: int):
-    """As `_by_sweeps`: the interior-point method says which bounds act, roughly; whether it is
-    right is seen from the solution of their KKT equations."""
+    """Find the active set by the interior-point method of qpax; returns the same as `_by_sweeps`.
+
+    The method gives the active bounds only approximately. They are corrected, and checked, by the
+    solution of their KKT equations."""
     import qpax
 
-    n, tolerance = q.shape[0], 10.0 * float(jnp.finfo(q.dtype).eps) ** 0.5  # what qpax can reach
+    n, tolerance = q.shape[0], 10.0 * float(jnp.finfo(q.dtype).eps) ** 0.5  # accuracy of qpax
     scale = 1.0 / _or_one(jnp.sqrt(jnp.sum(rows * rows, axis=1)))
     rows, least, most = scale[:, None] * rows, scale * least, scale * most
     A, C = rows[:m], rows[m:]
@@ -311,7 +328,7 @@ def _by_qpax(P, q, rows, least, most, m: int, limit: int):
     def solver(acts):
         unit = lambda e: jnp.concatenate(_kkt(P, rows, acts, (e[:n], e[n:])))
         K = jax.vmap(unit, out_axes=1)(jnp.eye(n + rows.shape[0], dtype=q.dtype))
-        # rows that depend on one another share their multiplier; the residual takes the shift back
+        # the shift lets dependent rows share their multiplier; the refinement removes its error
         factor = jax.scipy.linalg.lu_factor(K + jnp.diag(shift))
 
         def plain(r):
@@ -321,7 +338,7 @@ def _by_qpax(P, q, rows, least, most, m: int, limit: int):
         return _refined(plain, P, rows, acts)
 
     def corrected(_, active):
-        """A bound acts where its multiplier outweighs its slack."""
+        """Update the active set: a bound is active where its multiplier outweighs its slack."""
         acts = active != 0
         x, multipliers = solver(acts)((-q, -aim(active)))
         value = matvec(rows, x)

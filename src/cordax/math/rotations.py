@@ -1,4 +1,4 @@
-"""Unit quaternions `(w, x, y, z)`, body to world."""
+"""Rotations from body to world axes as unit quaternions `(w, x, y, z)`."""
 
 import jax.numpy as jnp
 
@@ -26,7 +26,8 @@ def exponential(phi):
 
 
 def rate(q, omega):
-    """dq/dt of a unit quaternion with body-fixed angular velocity `omega` [rad/s], shape (3,)."""
+    """Time derivative dq/dt of a unit quaternion with body-fixed angular velocity `omega` [rad/s],
+    shape (3,)."""
     return 0.5 * multiply(q, jnp.concatenate([jnp.zeros(1, q.dtype), omega]))
 
 
@@ -49,7 +50,7 @@ def inverse_displacement(phi, x):
 
 
 def _turned(phi, x, first, second):
-    """`x + first phi x x + second phi x (phi x x)`."""
+    """Compute `x + first phi x x + second phi x (phi x x)` (cross products)."""
     once = jnp.cross(phi, x)
     return x + first * once + second * jnp.cross(phi, once)
 
@@ -76,7 +77,7 @@ def retract(q, phi):
 def logarithm(q):
     """The rotation vector [rad], shape (3,), of a unit quaternion, at most pi long; smooth at
     zero."""
-    q = jnp.where(q[0] < 0, -q, q)  # q and -q are one rotation
+    q = jnp.where(q[0] < 0, -q, q)  # q and -q are the same rotation
     square = jnp.sum(q[1:] * q[1:])
     small = square < 1e-8
     sine = jnp.sqrt(jnp.where(small, 1.0, square))
@@ -91,7 +92,7 @@ def difference(p, q):
 
 
 def rotate(q, x):
-    """The body vector `x`, shape (3,), in world axes."""
+    """Rotate the body vector `x`, shape (3,), to world axes."""
     w, u = q[0], q[1:]
     return x + 2.0 * (w * jnp.cross(u, x) + jnp.cross(u, jnp.cross(u, x)))
 
@@ -126,7 +127,7 @@ def exponential_matrix(phi):
 
 
 def euler_zyx(R):
-    """Angles [rad] of `R = R_z(yaw) R_y(pitch) R_x(roll)`, as (roll, pitch, yaw), for output: they
-    jump where the pitch passes 90 degrees."""
+    """Angles [rad] of `R = R_z(yaw) R_y(pitch) R_x(roll)`, as (roll, pitch, yaw). For output
+    only: they jump where the pitch passes 90 degrees."""
     pitch = jnp.arctan2(-R[2, 0], safe_norm(jnp.stack([R[0, 0], R[1, 0]])))
     return jnp.stack([jnp.arctan2(R[2, 1], R[2, 2]), pitch, jnp.arctan2(R[1, 0], R[0, 0])])

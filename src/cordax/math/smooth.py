@@ -5,13 +5,14 @@ import jax.numpy as jnp
 
 
 def ramp(x, width):
-    """`max(x, 0)` rounded over a width: `w log(1 + exp(x/w))`; at 0 it is w log 2."""
+    """Smooth `max(x, 0)`, rounded over a width w: `w log(1 + exp(x/w))`; at 0 it is w log 2."""
     return width * jax.nn.softplus(x / width)
 
 
 def ramp_integral(x, width):
-    """The integral of `ramp` from minus infinity: the energy of a spring that only pushes or only
-    pulls. A dilogarithm, -w^2 Li2(-exp(x/w)), turned so that its series converges."""
+    """Integral of `ramp` from minus infinity: energy of a spring that only pushes or only pulls.
+
+    It is a dilogarithm, -w^2 Li2(-exp(x/w)), transformed so that its series converges."""
     y = x / width
     # not -|y|, whose derivative vanishes at 0 where that of the tail does not
     tail = -_dilogarithm_of_minus(jnp.exp(jnp.where(y > 0, -y, y)))

@@ -1,4 +1,4 @@
-"""Sine and cosine together, and the arc tangent, vectorised."""
+"""Vectorised sine, cosine and arc tangent."""
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +29,9 @@ _COS = (
 def sincos(x):
     """`(sin x, cos x)` of an array of angles [rad].
 
-    Plain arithmetic, so XLA vectorises it on CPU, where `sin` is a scalar library call of 5 ns;
-    absolute error below 2^-52 for |x| < 1e5. Single precision goes through the library.
+    They are computed by plain arithmetic, so that XLA vectorises them on a CPU, where `sin` is a
+    scalar library call of 5 ns. The absolute error is below 2^-52 for |x| < 1e5. Single precision
+    uses the library functions.
     """
     if x.dtype != jnp.float64:
         return jnp.sin(x), jnp.cos(x)
@@ -55,8 +56,8 @@ def _sincos_jvp(primals, tangents):
     return (s, c), (c * dx, -s * dx)
 
 
-# fdlibm's arc tangent: the reduction to [-7/16, 7/16] about 0, 1/2, 1, 3/2 or infinity, then an odd
-# polynomial
+# arc tangent of fdlibm: reduction to [-7/16, 7/16] about 0, 1/2, 1, 3/2 or infinity, followed by an
+# odd polynomial
 _ATAN = (
     3.33333333333329318027e-01,
     -1.99999999998764832476e-01,
@@ -70,7 +71,7 @@ _ATAN = (
     -3.65315727442169155270e-02,
     1.62858201153657823623e-02,
 )
-#: from where on, the centre, and its arc tangent in two parts
+#: smallest |x|, centre, and arc tangent of the centre in two parts
 _CENTRES = (
     (0.4375, 0.5, 4.63647609000806093515e-01, 2.26987774529616870924e-17),
     (0.6875, 1.0, 7.85398163397448278999e-01, 3.06161699786838301793e-17),
@@ -81,9 +82,10 @@ _CENTRES = (
 
 @jax.custom_jvp
 def arctan(x):
-    """Of an array of numbers [rad], in plain arithmetic like `sincos`: the library's is a call for
-    each number, and keeps a loop around it from being vectorised; relative error below 2^-51.
-    Single precision goes through the library."""
+    """Arc tangent [rad] of an array of numbers, by plain arithmetic like `sincos`.
+
+    The library function is called once for each number, which prevents XLA from vectorising a loop
+    around it. The relative error is below 2^-51. Single precision uses the library function."""
     if x.dtype != jnp.float64:
         return jnp.arctan(x)
     size = jnp.abs(x)

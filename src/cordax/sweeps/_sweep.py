@@ -85,9 +85,8 @@ def sweep(
     require(experiment.duration is not None, "duration", None, "an experiment with a duration [s]")
     table = checked(vary)
     require_whole("shard", shard, 1)
-    varied(
-        experiment, {name: column[0] for name, column in table.items()}
-    )  # check names and shapes
+    # check names and shapes
+    varied(experiment, {name: column[0] for name, column in table.items()})
     rows = len(next(iter(table.values())))
     chosen = as_measures(measures)
     job = Job(experiment, chosen, tuple(envelope), chunk, bool(jax.config.jax_enable_x64))  # pyright: ignore
