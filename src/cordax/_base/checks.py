@@ -199,7 +199,7 @@ def _named(kind: type) -> str:
 
 
 class _Printed(str):
-    """Text that `describe` returns unchanged."""
+    """Text for `describe` that is already formatted."""
 
 
 def describe(x) -> str:

@@ -10,7 +10,7 @@ from .precision import declared_field
 
 
 class _Declared:
-    """Converter of a field that knows the name and annotation of this field."""
+    """Converter that receives the name and annotation of its field by `declare`."""
 
     def __init__(self, optional: bool):
         self.name, self.optional = "value", optional

@@ -86,7 +86,9 @@ class Number:
 
     def declare(self, name: str, annotation) -> None:
         self.name = name
-        annotation = next(iter(get_args(annotation)), annotation)  # of `Float[Array, ""] | None`
+        annotation = next(
+            iter(get_args(annotation)), annotation
+        )  # first type of `Float[Array, ""] | None`
         dims = str(getattr(annotation, "dim_str", "?")).split()
         if all(d.isdigit() for d in dims):
             self.shape = tuple(map(int, dims))

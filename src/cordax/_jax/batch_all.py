@@ -15,7 +15,7 @@ _everywhere_p = Primitive("everywhere")
 
 
 def everywhere(condition):
-    """Return the condition (), a bool; under `vmap`, whether it holds in every member."""
+    """Return the condition, a bool of shape (); under `vmap`, whether it holds in every member."""
     if not features.is_on("batch conditions"):
         return lax.stop_gradient(jnp.asarray(condition, bool))
     return _everywhere_p.bind(lax.stop_gradient(jnp.asarray(condition, bool)))
@@ -23,7 +23,9 @@ def everywhere(condition):
 
 def _all_members(args, dims):
     (condition,), (dim,) = args, dims
-    return _everywhere_p.bind(jnp.all(condition, axis=dim)), None  # not mapped
+    return _everywhere_p.bind(
+        jnp.all(condition, axis=dim)
+    ), None  # None: the result has no batch axis
 
 
 _everywhere_p.def_impl(lambda x: x)

@@ -303,7 +303,7 @@ class _Numbers:
         self.results: dict = {}
         self.sources: list = []
         self.origins: dict[int, int] = {}  # sources of a scalar, by its identity
-        self.followed: dict[int, int] = {}  # sources; if not finite, the scalar is neither
+        self.followed: dict[int, int] = {}  # sources: if one is not finite, nor is the scalar
         self.sums: dict[int, Any] = {}  # sums of sources, times zero
 
     def bind(self, primitive, parameters: dict, *xs) -> Any:

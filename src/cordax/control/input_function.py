@@ -29,9 +29,10 @@ class Programme(Controller):
 
 
 class InputPath(Controller):
-    """Inputs given by one `Reference`, `path`, with positions of shape (n_u,) in their units.
+    """Inputs given by one `Reference`, `path`, with positions of shape (n_u,).
 
-    For example a `BSpline` whose control values are optimised."""
+    Positions are in the units of the inputs. `path` is for example a `BSpline` whose control values
+    are optimised."""
 
     path: Reference
 

@@ -37,7 +37,7 @@ class TensionDistribution(eqx.Module):
 
 
 class MeanTension(TensionDistribution):
-    """Tensions that are closest to equal tensions `mean` [N]; a smooth function of W and tau."""
+    """Solution of `W T = tau` that is closest to equal tensions `mean` [N]; smooth in W and tau."""
 
     mean: Float[Array, ""] = float_field(unit="N", default=50.0)
 
@@ -50,7 +50,8 @@ class MeanTension(TensionDistribution):
 
 
 class MinimumTension(TensionDistribution):
-    """Tensions of which the smallest is `minimum` [N], by a shift along the null space of W.
+    """Solution of `W T = tau` whose smallest tension is `minimum` [N], by a shift along the null
+    space of W.
 
     The result has kinks where another tendon becomes the one with the smallest tension. For one
     more tendon than joints, in an arrangement whose null vector is positive ("single" routing)."""
@@ -71,7 +72,7 @@ class MinimumTension(TensionDistribution):
 
 
 class BoundedTension(TensionDistribution):
-    """Tensions that are closest to `mean` [N] with every tension between `minimum` and
+    """Solution of `W T = tau` closest to `mean` [N] with every tension between `minimum` and
     `maximum` [N], computed by a quadratic programme.
 
     Each of the three is one number for all tendons or has shape (k,). If `mean` is None, it is the
