@@ -1,4 +1,4 @@
-"""Models of CASPR, the cable robot software by Lau et al., from their XML files."""
+"""Reader of the XML model files of CASPR, the cable robot software by Lau et al."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -29,7 +29,7 @@ from ..systems.mechanism import (
 )
 from .mjcf.report import ImportReport, Report
 
-#: joints as sequences of sliders (p) and hinges (r) about axes, by patterns of their names
+#: for each type of joint, its sequence of prismatic (p) and revolute (r) joints with their axes
 _SPATIAL = "px py pz"
 _SEQUENCES = {
     "S_EULER_XYZ": "rx ry rz",
@@ -42,13 +42,13 @@ _SEQUENCES = {
     "PLANAR_YZ": "py pz rx",
 }
 _MACHINES = ("mechanism", "cable_robot")
-#: place [m] of the cable along the winch at the first pose, a constant of CASPR
+#: position [m] of the cable along the winch in the initial pose, a constant of CASPR
 _ALONG_WINCH = 0.03
 
 
 class _Link(NamedTuple):
-    """A link: its `body`, the bodies of its joint before it, its centre of mass (3,) [m], and the
-    type of its joint with initial values."""
+    """A link: its `body`, the massless bodies `before` it that make up its joint, its centre of
+    mass (3,) [m], the type of its joint and the initial values of the joint variables."""
 
     body: Body
     before: tuple[Body, ...]
@@ -58,7 +58,7 @@ class _Link(NamedTuple):
 
 
 class _Cable(NamedTuple):
-    """A cable: its guides, `kind` and the numbers of its properties."""
+    """A cable: its name, its `kind`, its via points (`guides`) and the values of its properties."""
 
     name: str
     kind: str
@@ -77,8 +77,9 @@ def read_caspr(
 
     - `folder`, `model`: the files are `MODEL_bodies.xml` and `MODEL_cables.xml` in the folder, or
       in `folder/MODEL`;
-    - `cable_set`: the name of a set of cables, that of the file by default;
-    - `machine`: "mechanism", or "cable_robot" for one platform on cables with two ends each.
+    - `cable_set`: the name of a set of cables; by default the one that the file selects;
+    - `machine`: "mechanism", or "cable_robot" for one platform whose cables have no via points
+      between their two ends.
 
     A `Mechanism` has the joint variables of CASPR as coordinates, in the same order, at their
     initial values. Its inputs are the tensions of the active cables [N], initially the lower
@@ -116,7 +117,7 @@ def _report_files(place: Path, model: str, report: Report) -> None:
 
 
 def _numbers(text: str | None, where: str, count: int | None = None) -> np.ndarray:
-    """Numbers separated by blanks, shape (count,)."""
+    """Parse numbers separated by blanks, shape (count,)."""
     try:
         values = np.array([float(word) for word in (text or "").split()])
     except ValueError:
@@ -135,7 +136,7 @@ def _child(parent: ET.Element, name: str, where: str) -> ET.Element:
 
 # --- bodies
 def _links(root: ET.Element, report: Report) -> dict[int, _Link]:
-    """By their number."""
+    """Read all links, by their number."""
     items = list(root.iter("link_rigid"))
     require(len(items) > 0, "bodies", "no link_rigid", "at least one")
     links: dict[int, _Link] = {}
@@ -180,7 +181,7 @@ def _link(item: ET.Element, number: int, links: dict[int, _Link], report: Report
 
 
 def _sequence(joint: ET.Element, kind: str, where: str) -> list[tuple[str, Joint]]:
-    """Sliders, hinges and balls that make up a joint, with names."""
+    """Names and joints (prismatic, revolute, spherical) of the sequence that makes up a joint."""
     if kind == "R_AXIS":
         return [("r", Revolute(_numbers(joint.get("axis"), f"{where}: axis", 3)))]
     words = _SEQUENCES.get(kind, "")
@@ -215,7 +216,7 @@ def _solid(physical: ET.Element, where: str, report: Report) -> tuple[Solid, np.
     moments, axes = np.linalg.eigh(inertia)
     missing = moments[2] - moments[0] - moments[1]
     if missing > 1e-9 * moments[2]:
-        # planar models often give the moment about the axis of their motion alone
+        # planar models often give only the moment of inertia about the axis normal to the plane
         moments[:2] += 0.5 * missing
         inertia = axes @ np.diag(moments) @ axes.T
         effect = "no rigid body has these moments: the two smaller ones were raised to what the "
@@ -289,7 +290,7 @@ def _winch_pulley(entry: ET.Element, where: str) -> SwivelPulley:
 
 # --- machines
 def _mechanism(links: dict[int, _Link], cables: list[_Cable], report: Report):
-    """The machine and its constant inputs."""
+    """Construct the mechanism; return it and its constant inputs."""
     bodies = [body for link in links.values() for body in (*link.before, link.body)]
     active = [c for c in cables if c.kind != "cable_passive_linear_spring"]
     springs = [_spring(c) for c in cables if c.kind == "cable_passive_linear_spring"]
@@ -322,7 +323,8 @@ def _property(cable: _Cable, key: str, default: float | None = None) -> float:
 
 
 def _tension_cables(cables: list[_Cable], name: str, report: Report) -> TensionCables:
-    """Of one kind; shorter paths end with their last point repeated."""
+    """Combine cables of one kind. All paths get equally many points: shorter paths repeat their
+    last point."""
     most = max(len(c.guides) for c in cables)
     ways = [c.guides + (c.guides[-1],) * (most - len(c.guides)) for c in cables]
     devices = [_device(c, report) for c in cables]
@@ -349,7 +351,8 @@ def _axial_stiffness(cable: _Cable) -> float:
 
 
 def _device(cable: _Cable, report: Report) -> np.ndarray:
-    """Coefficients of the stiffness of a device in the tension, constant first."""
+    """Coefficients of the stiffness of a variable-stiffness device as a polynomial of the tension,
+    constant term first."""
     if cable.kind == "cable_vsd_polynomial":
         given = cable.numbers.get("stiffness_poly_coeff", np.zeros(0))
         count = int(_property(cable, "num_stiffness_polynomial_coeff", len(given)))

@@ -1,10 +1,10 @@
 """Recordings and trajectories as text tables.
 
-cordax writes a row of column names (`time` [s], then quantities by the names that a trajectory has,
-in SI units: `alpha_1`, `d_alpha_1`, `torque_2`, `tension_1`) and rows of numbers. A quantity
-without a column was not observed; an empty cell or `nan` is a missing sample. Lines above the
-table that begin with `#` hold notes, `# name = text`. `read_csv` also reads tables of other
-programs.
+cordax writes a row of column names and rows of numbers. The columns are `time` [s] and quantities
+in SI units with the names that they have in a trajectory: `alpha_1`, `d_alpha_1`, `torque_2`,
+`tension_1`. A quantity without a column was not measured; an empty cell or `nan` is a missing
+sample. Lines above the table that begin with `#` contain notes, `# name = text`. `read_csv` also
+reads tables of other programs.
 """
 
 import csv
@@ -23,27 +23,27 @@ from ..recordings.headers import TIME, interpretation, is_unit, read_headers
 from ..recordings.recording import Recording
 from ..simulation.trajectory import Trajectory, as_columns
 
-#: characters beyond ASCII that tables of Windows programs (code page 1252) have in headers
+#: non-ASCII characters that Windows programs (code page 1252) write in headers
 _SIGNS = "°µ²³·"
 _DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 def read_csv(path: str | Path, *, report: Callable[[str], object] | None = print) -> Recording:
-    """Read a recording from a text table, also as other programs write it.
+    """Read a recording from a text table of cordax or of another program.
 
-    - Columns are separated by commas, semicolons or tabs. With semicolons or tabs numbers may have
+    - Columns are separated by commas, semicolons or tabs. With semicolons or tabs, numbers may have
       decimal commas.
     - The time column is named `time`, `Time`, `t` or `timestamp`. It contains numbers, or dates
       such as `2024-05-01 12:00:00.25`, which are counted in seconds from the first one.
-    - Headers may contain units, `angle [deg]`, `Time (ms)`, `x / mm`; units may also have a row of
-      their own below the headers. Values are converted to SI units [s, m, kg, rad]. Values with an
-      unknown unit are not changed.
-    - Columns without any number, such as texts, are left out.
+    - Headers may contain units: `angle [deg]`, `Time (ms)`, `x / mm`. Units may also be in a
+      separate row below the headers. Values are converted to SI units [s, m, kg, rad]. Values with
+      an unknown unit are not changed.
+    - Columns without any number, such as texts, are omitted.
 
-    `report` is called with a line about everything that is not plain: separators, names, units and
-    columns left out. The same text is `recording.about["interpretation"]`.
+    `report` is called with one line that describes unusual separators, interpreted names and units,
+    and omitted columns. The same text is stored in `recording.about["interpretation"]`.
 
-    Raises `ValueError` naming file, row and column of what cannot be read."""
+    Raises `ValueError` with file, row and column of a cell that cannot be read."""
     path = Path(path)
     rows, notes, delimiter = _rows(path)
     require(len(rows) > 0, str(path), "an empty file", "a row of column names and rows of numbers")
@@ -109,7 +109,8 @@ def _ends_empty(row: list[str], headers: list[str]) -> bool:
 
 
 def _is_unit_row(row: list[str], width: int) -> bool:
-    """Whether all cells are units in brackets, known units or empty, and at least one is not."""
+    """Whether all cells are units in brackets, known units or empty, and at least one is a
+    unit."""
     cells = [cell.strip() for cell in row]
     bracketed = lambda cell: re.fullmatch(r"\[[^\[\]]*\]|\([^()]*\)", cell) is not None
     units = [bracketed(cell) or is_unit(cell) for cell in cells if cell and cell != "-"]
@@ -117,7 +118,8 @@ def _is_unit_row(row: list[str], width: int) -> bool:
 
 
 def _rows(path: Path) -> tuple[list[tuple[int, list[str]]], dict[str, str], str]:
-    """Rows that are not blank, with their numbers, the notes above them, and the delimiter."""
+    """Split a file into rows that are not blank, with their line numbers; return also the notes
+    above the table and the delimiter."""
     lines, notes = _text(path).splitlines(keepends=True), {}
     first = 0
     for line in lines:
@@ -154,10 +156,10 @@ def _has_number(cell: str) -> bool:
 
 
 def _parsed(cell: str, comma: bool) -> float | None:
-    """The number in a cell, NaN if it is empty, None if it is something else."""
+    """Parse the number in a cell: NaN if the cell is empty, None if it contains something else."""
     if not cell:
         return math.nan
-    if comma and "." in cell and "," in cell:  # a separator of thousands
+    if comma and "." in cell and "," in cell:  # the number has a thousands separator
         return None
     try:
         return float(cell.replace(",", ".") if comma else cell)
@@ -174,7 +176,8 @@ def _number(path: Path, header: str, row: int, cell: str, comma: bool) -> float:
 
 
 def _times(path: Path, header: str, body, cells: list[str], comma: bool) -> np.ndarray:
-    """Times in the unit of the column; dates as seconds from the first."""
+    """Parse the time column: numbers in the unit of the column, or dates, which are converted to
+    seconds from the first one."""
     if _parsed(cells[0], comma) is not None:
         numbers = [
             _number(path, header, n, x, comma) for (n, _), x in zip(body, cells, strict=True)
@@ -197,11 +200,16 @@ def write_csv(
     *,
     about: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write a recording, or `names` of a trajectory (default: coordinates, velocities, inputs and
-    outputs), so that `read_csv` gives the same numbers back. Outputs with components get one column
-    each, counted from one: `tension_1`. `about`: words to write above the table, by name; those of
-    a recording by default. The units of a trajectory stand there too. The file appears complete or
-    not at all."""
+    """Write a recording or a trajectory as a text table from which `read_csv` reads the same
+    numbers.
+
+    - `names`: the quantities to write; by default all of a recording, or coordinates, velocities,
+      inputs and outputs of a trajectory. Each component of an output has a column, counted from
+      one: `tension_1`;
+    - `about`: notes to write above the table, by name; by default those of the recording. The units
+      of a trajectory are added to them.
+
+    The file is written completely or not at all. Returns its path."""
     if about is None:
         about = data.about if isinstance(data, Recording) else {}
     available = data.names

@@ -11,7 +11,7 @@ from ..recordings.headers import TIME, interpretation, read_headers
 from ..recordings.recording import Recording
 from .csv import read_csv
 
-#: arrays in messages with more entries than this are images or point clouds, not channels
+#: arrays with more entries than this are images or point clouds and are not read as channels
 MOST_ENTRIES = 64
 
 
@@ -21,12 +21,16 @@ def read_recording(
     *,
     report: Callable[[str], object] | None = print,
 ) -> Recording:
-    """Read a recording from a log file, by its ending: `.mat` (MATLAB), `.mcap`, `.db3` or a folder
-    (ROS 2 bag), `.nc` (NetCDF); everything else is a text table (`read_csv`).
+    """Read a recording from a log file.
 
-    `names`: the channels to read, by the names that the recording gives them (all by default):
-    `{"angle": "/joint_states.position_1"}`. `report` is called with a line about the interpretation
-    of names and units. Times are in seconds, values in SI units where the file states units.
+    The extension selects the format: `.mat` (MATLAB), `.mcap` (MCAP), `.db3` or a folder (ROS 2
+    bag), `.nc` (NetCDF). All other files are read as text tables (`read_csv`).
+
+    - `names`: the channels to read (all by default), by the names that they get in the recording:
+      `{"angle": "/joint_states.position_1"}`;
+    - `report`: is called with a line about the interpretation of names and units.
+
+    Times are in seconds. Values are in SI units if the file contains units.
     """
     path = Path(path)
     if path.suffix == ".mat":
@@ -55,7 +59,8 @@ def _has_samples(x: np.ndarray) -> np.ndarray:
 
 
 def _matlab(path: Path, report) -> Recording:
-    """Vectors of a `.mat` file, also within structures, that have the length of its time vector."""
+    """Read the arrays of a `.mat` file, also within structures, that have as many samples as its
+    time vector."""
     import scipy.io
 
     try:
@@ -67,7 +72,7 @@ def _matlab(path: Path, report) -> Recording:
             raise
         raise ValueError(f"{path}: got {error}, expected a MATLAB file") from error
     arrays = {name: x for name, x in _leaves(data) if not name.startswith("__")}
-    # structures such as `log.time`: names without the part that all share
+    # fields of structures such as `log.time` get their last name if these are unique
     arrays = _short_names(arrays)
     columns = read_headers(str(path), list(arrays))
     time = next(c for c in columns if c.name == TIME)
@@ -130,9 +135,9 @@ def _short_names(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _bag(path: Path, report) -> Recording:
-    """All numbers in the messages of a bag, `/topic.field`, joined over the topics. Components of
-    arrays are counted from one. Times are those of message headers, or else of the log; the first
-    one is zero."""
+    """Read all numbers in the messages of a bag as channels `/topic.field`. Components of arrays
+    are counted from one. The topics are joined in one recording. Times are those of the message
+    headers, or else those of the log, counted from the first message."""
     if not path.exists():
         raise FileNotFoundError(f"{path}: no such file")
     channels: dict[str, dict[float, dict[str, float]]] = {}
@@ -206,7 +211,7 @@ def _mcap_messages(path: Path) -> Iterator[tuple[str, int, Any]]:
 
 
 def _types(path: Path, schema):
-    """The types of a ROS 2 message from its definition in the file."""
+    """Read the types of a ROS 2 message from its definition in the file."""
     try:
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
     except ImportError as error:
@@ -230,7 +235,8 @@ def _get(message: Any, name: str) -> Any:
 
 
 def _fields(message: Any, before: str) -> Iterator[tuple[str, float]]:
-    """Numbers in a message, also in nested ones and in short arrays, by name."""
+    """Yield the numbers in a message, with names, also those in nested messages and in arrays of at
+    most `MOST_ENTRIES` entries."""
     if isinstance(message, (bool, int, float, np.number)):
         yield before, float(message)
     elif isinstance(message, (list, tuple, np.ndarray)):

@@ -1,4 +1,4 @@
-"""Machines from MJCF and URDF files."""
+"""Reader of MuJoCo models (MJCF and URDF files)."""
 
 from .read import read_mjcf
 from .report import ImportReport

@@ -12,8 +12,8 @@ from .report import Report
 
 
 class Reflected(NamedTuple):
-    """Armature and damping that actuators add to joints (n_v,), (n_v, 3) and tendons (n,), (n,
-    3)."""
+    """Armature and damping that actuators add to joints, shapes (n_v,) and (n_v, 3), and to
+    tendons, shapes (n,) and (n, 3)."""
 
     joint_armature: np.ndarray
     joint_damping: np.ndarray
@@ -22,7 +22,7 @@ class Reflected(NamedTuple):
 
 
 class _Kinds(NamedTuple):
-    """Names of MuJoCo's codes: `trn[code]` is "joint"."""
+    """Names for the integer codes of MuJoCo's enumerations: `trn[code]` is "joint"."""
 
     trn: dict[int, str]
     dyn: dict[int, str]
@@ -39,7 +39,7 @@ def _kinds() -> _Kinds:
 
 
 def actuators(m, body: Skeleton, report: Report, taken: set[str]) -> Actuators | None:
-    """All actuators; None without any, or where they are disabled."""
+    """Read all actuators; None if the model has none or disables them."""
     if m.nu == 0:
         return None
     kinds = _kinds()
@@ -129,7 +129,8 @@ def actuators(m, body: Skeleton, report: Report, taken: set[str]) -> Actuators |
 
 
 def _input_names(m, n: int, count: int, inputs) -> list[str]:
-    """Of the actuators; numbered where one has several inputs."""
+    """Names of the inputs: those of the actuators, with a number if an actuator has several
+    inputs."""
     names = names_of(m, "actuator", count)
     if n == count:
         return names
@@ -138,7 +139,7 @@ def _input_names(m, n: int, count: int, inputs) -> list[str]:
 
 
 def _unsupported(m, a: int, kinds: _Kinds) -> str:
-    """Why an actuator has no effect; empty where it is supported."""
+    """Reason why an actuator has no effect; empty if it is supported."""
     kind = kinds.trn[int(m.actuator_trntype[a])]
     target = int(m.actuator_trnid[a, 0])
     turned = kind == "jointinparent" and m.jnt_type[target] in (FREE, BALL)
@@ -159,7 +160,7 @@ def _unsupported(m, a: int, kinds: _Kinds) -> str:
 
 
 def _muscles(m, rows) -> Muscles | None:
-    """Curves of muscles with their parameters (mjNGAIN,)."""
+    """Force curves of muscles from their parameters (mjNGAIN,)."""
     if not rows:
         return None
     p = np.array([prm for *_, prm in rows])
@@ -178,7 +179,7 @@ def _muscles(m, rows) -> Muscles | None:
 
 
 def reflected(m) -> Reflected:
-    """Armature and damping of actuators at their joints and tendons."""
+    """Read the armature and damping that actuators add to their joints and tendons."""
     kinds = _kinds()
     found = Reflected(
         np.zeros(m.nv), np.zeros((m.nv, 3)), np.zeros(m.ntendon), np.zeros((m.ntendon, 3))

@@ -17,8 +17,8 @@ FREE, BALL, SLIDE, HINGE = range(4)
 
 
 class Carrier(NamedTuple):
-    """The body that carries a frame of the model, and position (3,) [m] and rotation (3, 3) of the
-    frame in it."""
+    """A frame of the model: the name of the body to which it is fixed, its position (3,) [m] and
+    rotation (3, 3) relative to that body."""
 
     name: str
     p: np.ndarray
@@ -32,8 +32,8 @@ class Carrier(NamedTuple):
 
 
 class Skeleton(NamedTuple):
-    """`bodies` in the order of the joints, the carrier of each body of the model, and names of the
-    bodies by joint."""
+    """Bodies and joints of a model: `bodies` in the order of the joints, the frame (`Carrier`) of
+    each body of the model, and the name of the body of each joint."""
 
     bodies: list[Body]
     carriers: list[Carrier]
@@ -41,7 +41,8 @@ class Skeleton(NamedTuple):
 
 
 def skeleton(m, report: Report) -> Skeleton:
-    """One body for each joint: bodies without joints become part of the one that carries them."""
+    """Read bodies and joints, with one body for each joint. Bodies without joints become part of
+    the body that carries them."""
     names = _names(m)
     carriers = [Carrier(WORLD, np.zeros(3), np.eye(3))]
     parts: list[dict] = []
@@ -76,7 +77,7 @@ def skeleton(m, report: Report) -> Skeleton:
 
 
 def _names(m) -> list[str]:
-    """Of the joints; those without a name take that of their body."""
+    """Names of the joints; joints without a name get that of their body."""
     names = []
     for j in range(m.njnt):
         body = int(m.jnt_bodyid[j])
@@ -103,7 +104,7 @@ def _starts(m) -> list[np.ndarray]:
 
 
 def sites_of(m, carriers: list[Carrier], kind: str, indices) -> Sites:
-    """Sites or geoms of the model by their numbers."""
+    """Read sites or geoms of the model, given by their indices."""
     body, pos, quat = (getattr(m, f"{kind}_{x}") for x in ("bodyid", "pos", "quat"))
     frames = [carriers[body[i]].frame(pos[i], rotation(quat[i])) for i in indices]
     names = [given_name(m, kind, i) or f"{kind}{i}" for i in indices]
@@ -117,8 +118,8 @@ def sites_of(m, carriers: list[Carrier], kind: str, indices) -> Sites:
 
 
 def joint_laws(m, armature, damping, rubs: bool) -> JointLaws:
-    """Springs, dampers, friction and armature of the joints; `armature` (n_v,) and `damping`
-    (n_v, 3) of actuators are added."""
+    """Read springs, dampers, friction and armature of the joints; add `armature` (n_v,) and
+    `damping` (n_v, 3) of actuators."""
     springs = not flag(m, "spring")
     stiffness = quadratic(m.jnt_stiffness, getattr(m, "jnt_stiffnesspoly", None)) * springs
     coordinates, velocities, rows, balls, ball_rows = [], [], [], [], []

@@ -17,7 +17,7 @@ from .report import Report
 
 
 def soft_constraints(m, body: Skeleton, report: Report) -> SoftConstraints | None:
-    """All limits and couplings of a model; None without any."""
+    """Read all limits and couplings of a model; None if there are none."""
     parts: dict = {}
     rows: dict = {}
     if not flag(m, "limit"):
@@ -32,8 +32,9 @@ def soft_constraints(m, body: Skeleton, report: Report) -> SoftConstraints | Non
 
 
 def _springs(m, inverse_mass, reference, impedance, scale=1.0) -> Springs:
-    """With the violation of MuJoCo's constraints under a constant load, but no faster than the time
-    step of the model resolves. `reference` (k, 2) is solref, `impedance` (k, 5) solimp."""
+    """Springs that yield under a constant load as much as MuJoCo's constraints are violated. Their
+    frequency is limited to what the time step of the model resolves. `reference` (k, 2) is solref,
+    `impedance` (k, 5) is solimp."""
     inverse_mass = np.maximum(np.asarray(inverse_mass, float), 1e-10)
     reference, impedance = np.asarray(reference, float), np.asarray(impedance, float)
     d = np.clip(impedance[:, 1], 1e-4, 0.9999)
@@ -121,7 +122,8 @@ def _fasteners(m, body: Skeleton, index: list[int], kinds: dict) -> Fasteners:
             a = body.carriers[one].frame(ends[0], turned)
             b = body.carriers[two].frame(ends[1], np.eye(3))
         if weld:
-            # the same weld at the centre of mass of the lighter body, where springs do not turn it
+            # move the weld to the centre of mass of the lighter body, where the forces of its
+            # springs exert no torque on that body
             light = one if m.body_invweight0[one, 0] >= m.body_invweight0[two, 0] else two
             frame = a if light == one else b
             shift = frame.R.T @ (body.carriers[light].point(m.body_ipos[light]) - frame.p)
@@ -150,8 +152,8 @@ class _Initial:
         self.mujoco.mj_forward(m, self.data)
 
     def inverse_masses(self, one: int, two: int, frame: Carrier, carrier: Carrier):
-        """Largest inverse mass and inertia of the relative motion of two bodies at the origin of a
-        frame of the first."""
+        """Largest inverse mass and largest inverse inertia of the relative motion of two bodies, at
+        the origin of a frame of the first body."""
         local = carrier.R.T @ (frame.p - carrier.p)
         R = self.data.xmat[one].reshape(3, 3)
         point = self.data.xpos[one] + R @ local

@@ -15,14 +15,14 @@ from .load import flag, mujoco_module, rotation
 from .report import Report
 
 PLANE, SPHERE, CAPSULE, CYLINDER, BOX, MESH = 0, 2, 3, 5, 6, 7
-#: sliding speed [m/s] at which smoothed friction is 0.7 of its full size
+#: sliding speed [m/s] at which smoothed friction reaches 0.7 of its full value
 SLIP_SPEED = 1e-4
-#: depth [m] over which contact sets in
+#: penetration depth [m] over which the contact force sets in
 WIDTH = 1e-5
-#: Hunt-Crossley dissipation [s/m] of a contact with the damping ratio 1 in MuJoCo: bodies that hit
-#: with more than 0.3 m/s hardly rebound
+#: Hunt-Crossley dissipation [s/m] for a contact with damping ratio 1 in MuJoCo: bodies that impact
+#: at more than 0.3 m/s hardly rebound
 DISSIPATION = 5.0
-#: number of corners of a convex hull that is kept
+#: largest number of corners of a convex hull
 CORNERS = 64
 
 
@@ -43,7 +43,7 @@ def declares_contacts(m) -> bool:
 
 
 def contacts(m, body: Skeleton, report: Report) -> Contact | None:
-    """All contacts of a model as one element; None without any."""
+    """Read all contacts of a model as one element; None if there are none."""
     pairs = _pairs(m)
     shapes: dict[int, Shape] = {}
     for g in sorted({g for pair in pairs for g in pair.geoms}):
@@ -76,14 +76,15 @@ def contacts(m, body: Skeleton, report: Report) -> Contact | None:
 
 
 def _moving_first(body: Skeleton, m, place: dict[int, int], a: int, b: int) -> tuple[int, int]:
-    """Places of two shapes, that of the world second: outputs are forces on the first."""
+    """Indices of two shapes, with a shape of the world second, because outputs are forces on the
+    first."""
     fixed = body.carriers[m.geom_bodyid[a]].name == WORLD
     return (place[b], place[a]) if fixed else (place[a], place[b])
 
 
 def _law(m, pairs: list[_Pair]) -> ContactLaw:
-    """Laws of all pairs, fields (pairs,). A contact at rest sinks in as in MuJoCo with the mean
-    of the impedances at first contact and in depth."""
+    """Contact law of all pairs, with fields of shape (pairs,). The penetration at rest is that of
+    MuJoCo for the mean of the impedances at first contact and at depth."""
     bodies = np.array([[m.geom_bodyid[g] for g in pair.geoms] for pair in pairs])
     weight = np.maximum(m.body_invweight0[:, 0][bodies].sum(axis=1), 1e-10)
     solref, solimp = np.array([p.solref for p in pairs]), np.array([p.solimp for p in pairs])
@@ -110,7 +111,8 @@ def _law(m, pairs: list[_Pair]) -> ContactLaw:
 
 
 def _pairs(m) -> list[_Pair]:
-    """Pairs of the section `contact` first, then those that the filters of geoms leave."""
+    """Read the pairs of geoms: those of the section `contact` first, then those that pass the
+    collision filters of geoms."""
     pairs = []
     for i in range(m.npair):
         geoms = int(m.pair_geom1[i]), int(m.pair_geom2[i])
@@ -124,7 +126,7 @@ def _pairs(m) -> list[_Pair]:
 
 
 def _mixed(m, a: int, b: int) -> _Pair:
-    """Parameters of two geoms as MuJoCo mixes them."""
+    """Combine the contact parameters of two geoms by the rules of MuJoCo."""
     order = int(m.geom_priority[a]) - int(m.geom_priority[b])
     if order:
         g = a if order > 0 else b
@@ -141,7 +143,8 @@ def _mixed(m, a: int, b: int) -> _Pair:
 
 
 def _geom_pairs(m) -> list[tuple[int, int]]:
-    """Pairs of geoms that contype, conaffinity, excludes and the tree of bodies let collide."""
+    """Pairs of geoms that may collide according to contype, conaffinity, excludes and the tree of
+    bodies."""
     active = np.flatnonzero((m.geom_contype != 0) | (m.geom_conaffinity != 0))
     excluded = {frozenset((int(x) >> 16, int(x) & 0xFFFF)) for x in m.exclude_signature}
     filtered = not flag(m, "filterparent")
@@ -160,12 +163,13 @@ def _geom_pairs(m) -> list[tuple[int, int]]:
 
 
 def _above(m, body: int) -> int:
-    """The body that carries a body with joints."""
+    """The parent of a body, with bodies that are welded together counted as one."""
     return int(m.body_weldid[m.body_parentid[body]])
 
 
 def _shape(m, g: int, carrier: Carrier, report: Report) -> Shape | None:
-    """The shape of a geom in the axes of the body that carries it."""
+    """Shape of a geom in the frame of the body that carries it; None if its type is not
+    supported."""
     at = carrier.frame(m.geom_pos[g], rotation(m.geom_quat[g]))
     kind, size, axis = int(m.geom_type[g]), m.geom_size[g], at.R[:, 2]
     if kind == PLANE:
@@ -189,7 +193,8 @@ def _shape(m, g: int, carrier: Carrier, report: Report) -> Shape | None:
 
 
 def _hull(m, mesh: int) -> np.ndarray:
-    """Corners (k, 3) of the convex hull of a mesh, those furthest from each other."""
+    """Corners (k, 3) of the convex hull of a mesh. If there are more than `CORNERS`, those that are
+    farthest from each other are selected."""
     first = int(m.mesh_vertadr[mesh])
     points = np.array(m.mesh_vert[first : first + m.mesh_vertnum[mesh]], float)
     graph = int(m.mesh_graphadr[mesh])

@@ -1,4 +1,4 @@
-"""A MuJoCo model from a file or a text, compiled by MuJoCo itself."""
+"""MuJoCo models, compiled by MuJoCo from a file or a text."""
 
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from ..._base.lazy_imports import of_extra
 
 
 def mujoco_module() -> Any:
-    """The package `mujoco`, or an error that names the extra that brings it."""
+    """Import the package `mujoco`; the error names the extra that installs it."""
     return of_extra("mujoco", "mjcf")
 
 
 def compiled(source: str | Path) -> tuple[Any, str]:
-    """The compiled model (`MjModel`) and a name for messages."""
+    """Compile a model; return it (`MjModel`) and a name for messages."""
     mujoco = mujoco_module()
     text = isinstance(source, str) and "<" in source
     where = "MJCF text" if text else str(source)
@@ -32,27 +32,28 @@ def compiled(source: str | Path) -> tuple[Any, str]:
 
 
 def flag(model, name: str) -> bool:
-    """Whether a disable flag of the options is set, such as "spring"."""
+    """Whether the options of the model set a disable flag, such as "spring"."""
     bit = getattr(mujoco_module().mjtDisableBit, f"mjDSBL_{name.upper()}", None)
     return bit is not None and bool(model.opt.disableflags & int(bit))
 
 
 def names_of(model, kind: str, count: int) -> list[str]:
-    """Names of all elements of a kind ("joint"), `kind3` for those without."""
+    """Names of all elements of a kind, such as "joint". Elements without a name get their kind and
+    index, "joint3"."""
     mujoco = mujoco_module()
     code = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
     return [mujoco.mj_id2name(model, code, i) or f"{kind}{i}" for i in range(count)]
 
 
 def given_name(model, kind: str, index: int) -> str | None:
-    """The name in the file, None without one."""
+    """Name of an element in the file; None if it has none."""
     mujoco = mujoco_module()
     code = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
     return mujoco.mj_id2name(model, code, index) or None
 
 
 def unique(names: list[str], taken: set[str]) -> list[str]:
-    """The names, with underscores behind those that are taken or appear twice."""
+    """Make names unique: append underscores to names that are in `taken` or appear twice."""
     result = []
     for name in names:
         while name in taken:
@@ -63,7 +64,7 @@ def unique(names: list[str], taken: set[str]) -> list[str]:
 
 
 def rotation(quaternion) -> np.ndarray:
-    """The matrix (3, 3) of a quaternion (w, x, y, z)."""
+    """Rotation matrix (3, 3) of a quaternion (w, x, y, z)."""
     w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
     return np.array(
         [
@@ -75,6 +76,7 @@ def rotation(quaternion) -> np.ndarray:
 
 
 def quadratic(linear, higher) -> np.ndarray:
-    """Coefficients (n, 3) of polynomial forces: the linear one (n,) and those behind it (n, 2)."""
+    """Coefficients (n, 3) of polynomial forces: the `linear` ones (n,), then the `higher` ones
+    (n, 2)."""
     higher = np.zeros((len(linear), 2)) if higher is None else np.asarray(higher)
     return np.concatenate([np.asarray(linear)[:, None], higher], axis=1)

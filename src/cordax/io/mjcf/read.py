@@ -1,4 +1,4 @@
-"""An experiment from a MuJoCo model."""
+"""Reader of a MuJoCo model as an experiment."""
 
 from pathlib import Path
 
@@ -31,15 +31,14 @@ def read_mjcf(
 
     - `source`: path of the file, or its text;
     - `constraints`: whether limits, couplings (equality) and friction loss act;
-    - `contact`: whether geoms collide; by default where the model declares contacts and
+    - `contact`: whether geoms collide; by default, if the model declares contacts and
       `constraints` act. The experiment then has the integrator `ConvexContact`;
     - `side_rule`: "4.0", or "3" for the meaning of side sites before MuJoCo 4.0;
-    - `keyframe`: name of a keyframe to start from, with its inputs held.
+    - `keyframe`: name of a keyframe that gives the initial state and the constant inputs.
 
     Coordinates q are MuJoCo's qpos, followed by the time integrals of the activations; velocities v
     are qvel, followed by the activations act. `experiment.import_report` lists everything that is
-    ignored or changed. Raises `ValueError` with MuJoCo's message where the model does not
-    compile.
+    ignored or changed. Raises `ValueError` with MuJoCo's message if the model does not compile.
 
     ```python
     import cordax
@@ -100,7 +99,7 @@ def read_mjcf(
 
 
 def _keyframes(m, machine: Mechanism) -> tuple[Keyframe, ...]:
-    """Coordinates and velocities with activations, as those of the machine."""
+    """Read all keyframes, with activations in the coordinates and velocities, as in the machine."""
     k = len(machine.state_names)
     names = names_of(m, "key", m.nkey)
     return tuple(
@@ -124,7 +123,8 @@ def _coordinate_names(body: Skeleton) -> set[str]:
 
 
 def _joint_force_range(m) -> np.ndarray:
-    """Of each velocity (n_v, 2), infinite where actuators are not limited."""
+    """Bounds of the total actuator force on each velocity, shape (n_v, 2), infinite if it is not
+    limited."""
     bounds = np.tile([-np.inf, np.inf], (m.nv, 1))
     for j in np.flatnonzero(m.jnt_actfrclimited):
         bounds[m.jnt_dofadr[j]] = m.jnt_actfrcrange[j]

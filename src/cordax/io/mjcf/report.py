@@ -1,4 +1,4 @@
-"""What an import ignores or changes."""
+"""Report of everything that an import ignores or changes."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,8 @@ from ...mechanics import State
 
 
 class Entry(NamedTuple):
-    """An `element` of the model, how many (`count`) and the `effect` of the import on them."""
+    """A line of the report: the `element` of the model, the number of such elements (`count`) and
+    the `effect` of the import on them."""
 
     element: str
     count: int
@@ -21,7 +22,7 @@ class Entry(NamedTuple):
 
 
 class Keyframe(NamedTuple):
-    """A state of the model with a name: coordinates `q`, velocities `v` and inputs `u`."""
+    """A named state of the model: coordinates `q`, velocities `v` and inputs `u`."""
 
     name: str
     q: tuple[float, ...]
@@ -30,22 +31,25 @@ class Keyframe(NamedTuple):
 
 
 class ImportReport(NamedTuple):
-    """What the reader of a model ignored or changed: `entries`, empty where it reads everything;
-    `source`: the file; `keyframes`: named states of the model."""
+    """Everything that the reader of a model ignored or changed.
+
+    - `source`: the file;
+    - `entries`: the lines of the report, empty if everything was read;
+    - `keyframes`: named states of the model."""
 
     source: str
     entries: tuple[Entry, ...] = ()
     keyframes: tuple[Keyframe, ...] = ()
 
     def keyframe(self, name: str) -> Keyframe:
-        """A keyframe by name."""
+        """Return a keyframe by name."""
         known = [key.name for key in self.keyframes]
         expected = "one of " + ", ".join(known) if known else "no keyframe: the model has none"
         require(name in known, "keyframe", repr(name), expected)
         return self.keyframes[known.index(name)]
 
     def state(self, name: str) -> State:
-        """The state of a keyframe, to start from: `experiment.replace(state0=...)`."""
+        """State of a keyframe, for use as an initial state: `experiment.replace(state0=...)`."""
         key = self.keyframe(name)
         return State(jnp.asarray(np.array(key.q)), jnp.asarray(np.array(key.v)))
 
@@ -64,7 +68,7 @@ class Report:
         self.counts: dict[tuple[str, str], int] = {}
 
     def add(self, element: str, count: int, effect: str) -> None:
-        """Count elements with the same effect together."""
+        """Add `count` elements; equal elements with the same effect form one entry."""
         if count:
             key = element, effect
             self.counts[key] = self.counts.get(key, 0) + int(count)
@@ -74,8 +78,8 @@ class Report:
 
 
 def add_ignored(m, report: Report, without_contact: bool) -> None:
-    """Elements that no other part of the reader treats; `without_contact`: declared contacts are
-    left out."""
+    """Report the elements that no other part of the reader handles. `without_contact`: whether
+    contacts that the model declares are ignored."""
     colliding = ((m.geom_contype != 0) | (m.geom_conaffinity != 0)).sum() * without_contact
     wrapped = {int(i) for i, kind in zip(m.wrap_objid, m.wrap_type, strict=True) if kind in (4, 5)}
     fluid = int(m.opt.density > 0 or m.opt.viscosity > 0)

@@ -11,7 +11,7 @@ _JOINT, _PULLEY, _SITE, _SPHERE, _CYLINDER = range(1, 6)
 
 
 def tendons(m, body: Skeleton, side_rule: str) -> Tendons | None:
-    """Paths of all tendons; None without any."""
+    """Read the paths of all tendons; None if there are none."""
     if m.ntendon == 0:
         return None
     straight, wrapped, coupling = [], {}, []
@@ -76,7 +76,7 @@ def tendons(m, body: Skeleton, side_rule: str) -> Tendons | None:
 
 
 def _initial(m):
-    """Positions of all sites and geoms in the initial configuration."""
+    """MuJoCo's data with the positions of all sites and geoms in the initial configuration."""
     mujoco = mujoco_module()
     data = mujoco.MjData(m)
     mujoco.mj_kinematics(m, data)
@@ -84,13 +84,15 @@ def _initial(m):
 
 
 def _inside(m, data, geom: int, side: int) -> bool:
-    """Whether a side site lies inside of its surface, so that the tendon passes through it."""
+    """Whether a side site lies inside its surface, so that the tendon passes through the
+    surface."""
     gap = data.site_xpos[side] - data.geom_xpos[geom]
     return bool(np.linalg.norm(gap) < m.geom_size[geom, 0])
 
 
 def tendon_laws(m, armature, damping, rubs: bool) -> TendonLaws:
-    """Forces along the tendons; `armature` (n,) and `damping` (n, 3) of actuators are added."""
+    """Read springs, dampers, friction and armature of the tendons; add `armature` (n,) and
+    `damping` (n, 3) of actuators."""
     stiffness = quadratic(m.tendon_stiffness, getattr(m, "tendon_stiffnesspoly", None))
     drag = quadratic(m.tendon_damping, getattr(m, "tendon_dampingpoly", None)) + damping
     friction = np.array(m.tendon_frictionloss) * rubs
