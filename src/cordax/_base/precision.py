@@ -86,9 +86,8 @@ class Number:
 
     def declare(self, name: str, annotation) -> None:
         self.name = name
-        annotation = next(
-            iter(get_args(annotation)), annotation
-        )  # first type of `Float[Array, ""] | None`
+        # the first type of a union such as `Float[Array, ""] | None`
+        annotation = next(iter(get_args(annotation)), annotation)
         dims = str(getattr(annotation, "dim_str", "?")).split()
         if all(d.isdigit() for d in dims):
             self.shape = tuple(map(int, dims))

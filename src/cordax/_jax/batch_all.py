@@ -23,9 +23,7 @@ def everywhere(condition):
 
 def _all_members(args, dims):
     (condition,), (dim,) = args, dims
-    return _everywhere_p.bind(
-        jnp.all(condition, axis=dim)
-    ), None  # None: the result has no batch axis
+    return _everywhere_p.bind(jnp.all(condition, axis=dim)), None  # no batch axis
 
 
 _everywhere_p.def_impl(lambda x: x)

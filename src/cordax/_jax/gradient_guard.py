@@ -31,8 +31,8 @@ def shield(tree):
 
 
 def close(tree, token, ok):
-    """Return `tree` unchanged. `ok` (bool): whether its results since `shield` are valid, so that
-    derivatives may pass through them."""
+    """Return `tree` unchanged. `ok` (bool): whether the results computed since `shield` are valid,
+    so that derivatives may pass through them."""
     if token is None:
         return tree
     leaves, treedef = jax.tree.flatten(tree)
@@ -90,7 +90,7 @@ def _close_transpose(cotangents, *operands, ndim):
 
 
 def _where(failed, x):
-    """Zero where `failed`, whose axes are the leading ones of `x`."""
+    """Set `x` to zero where `failed`; the axes of `failed` are the leading axes of `x`."""
     return jnp.where(failed.reshape(failed.shape + (1,) * (x.ndim - failed.ndim)), 0.0, x)
 
 

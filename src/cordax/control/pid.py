@@ -27,8 +27,8 @@ class PID(Controller):
     selected coordinates, one per input.
 
     The controller is sampled every `period` seconds; its memory is the integral. `coordinates`:
-    indices into q. `velocities`: indices of their rates in v, needed only where they differ from
-    `coordinates`: behind quaternions.
+    indices into q. `velocities`: indices of their rates in v, needed only if they differ from
+    `coordinates`, that is, for coordinates that follow a quaternion in q.
     """
 
     reference: Reference = reference_field()

@@ -29,8 +29,8 @@ _KNOT = 1e-9
 class CableTerms(Protocol):
     """Terms of c cables at a state.
 
-    - `strain` (c,).
-    - `stiffness` E A (c,) [N].
+    - `strain` (c,): strains of the cables.
+    - `stiffness` E A (c,) [N]: axial stiffnesses.
     - `columns` (n_v, c): generalised force that resists a unit of tension.
     - `rows` (c, n_v) and `bias` (c,) [1/s^2]: strain accelerations are `rows` times the generalised
       accelerations plus `bias`. Both are None if strains are coordinates."""
