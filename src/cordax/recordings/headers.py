@@ -39,7 +39,7 @@ class Column(NamedTuple):
 
     @property
     def description(self) -> str | None:
-        """How the header was read; None if the header is the name alone."""
+        """Text on the interpretation of the header; None if the header is the name alone."""
         if self.unit == "?":
             return f"{self.header!r} is {self.name}: unit not known, values unchanged"
         if self.unit is not None and self.factor != 1.0:
@@ -58,9 +58,9 @@ def read_headers(
 ) -> list[Column]:
     """Read column headers; one of them becomes the column `time` [s].
 
-    `units`: those of a separate row of the table. Raises `ValueError`, which begins with `where`,
-    without a time column (if one is needed), with an unknown unit of time, and for names that
-    appear twice."""
+    `units`: texts of a separate row of units, if the table has one. Raises `ValueError`, whose
+    message begins with `where`, without a time column (if one is needed), with an unknown unit of
+    time, and for names that appear twice."""
     headers = [header.strip() for header in headers]
     columns = [_column(h, "" if units is None else units[i]) for i, h in enumerate(headers)]
     times = [i for i, c in enumerate(columns) if c.name == TIME]
@@ -116,8 +116,8 @@ def _column(header: str, unit: str) -> Column:
 
 
 def _converted(text: str) -> tuple[str, float] | None:
-    """SI unit and factor of a unit, or None. A single `g` may be gram or standard gravity, so that
-    it counts as unknown."""
+    """SI unit and conversion factor of a unit, or None if it is unknown. A single `g` counts as
+    unknown, because it may be gram or standard gravity."""
     plain = text.translate(_SIGNS).strip()
     words = re.split(r"([\s/^()-]+)", plain)
     spelled = "".join(_SPELLINGS.get(word, word) for word in words)

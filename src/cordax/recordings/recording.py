@@ -1,4 +1,4 @@
-"""Measured data."""
+"""Recordings: measured signals over time."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,16 @@ from .windows import pieces, spans
 class Recording(eqx.Module):
     """Measured signals over time.
 
-    `t` [s], shape (k,), increasing; `values`: arrays of shape (k,), or (k, ...) as the machine's
-    outputs, by the names of quantities of a trajectory: coordinates, velocities (`d_` + name),
-    inputs, outputs, and single components of outputs counted from one (`tension_2`). NaN marks
-    missing samples, so that gaps and different sampling rates are possible (`join` merges
-    recordings of several sensors). Sampling need not be even. Quantities without values are not
-    compared. `about`: texts on the origin of the data, by name, such as the `integrator` and time
-    step `dt` [s] of a simulation.
+    **Arguments:**
+
+    - `t` [s]: instants, shape (k,), increasing. They need not be equally spaced.
+    - `values`: arrays of shape (k,), or (k, ...) like the outputs of the machine, by name. The
+      names are those of quantities of a trajectory: coordinates, velocities (`d_` + name), inputs,
+      outputs, and single components of outputs counted from one (`tension_2`). NaN marks missing
+      samples, so that gaps and different sampling rates are possible (`join` merges recordings of
+      several sensors). Quantities without values are not compared.
+    - `about`: texts on the origin of the data, by name, such as the `integrator` and time step
+      `dt` [s] of a simulation.
 
     **Example:**
 
@@ -45,7 +48,7 @@ class Recording(eqx.Module):
 
     def __init__(self, t, values, about: Mapping[str, str] | None = None):
         self.notes = tuple((str(name), str(text)) for name, text in (about or {}).items())
-        # inside of `jit` a conversion by JAX would hide the numbers
+        # inside `jit`, a conversion by JAX would turn concrete numbers into traced ones
         plain = isinstance(t, np.ndarray) and t.dtype.kind in "iuf"
         self.t = np.asarray(t if plain else as_float_array(t, "recording.t"), dtype=float)
         require(isinstance(values, Mapping), "recording.values", values, "arrays by name")
@@ -78,9 +81,11 @@ class Recording(eqx.Module):
         about: Mapping[str, str] | None = None,
         report: Callable[[str], object] | None = print,
     ) -> "Recording":
-        """From a `pandas.DataFrame`: a column `time` (or `Time`, `t`) [s], or an index of seconds,
-        time differences or dates, and a column for each quantity. Headers may contain units, as in
-        `io.read_csv`; `report` is called with a line that says how they were read."""
+        """Create a recording from a `pandas.DataFrame` with one column for each quantity.
+
+        Instants are in a column `time` (or `Time`, `t`) [s], or in the index as seconds, time
+        differences or dates. Headers may contain units, as in `io.read_csv`; `report` is called
+        with a line that describes how they were read."""
         columns = read_headers("frame", [str(c) for c in frame.columns], needs_time=False)
         arrays = {c.name: frame.iloc[:, i].to_numpy() for i, c in enumerate(columns)}
         factors = {c.name: c.factor for c in columns}
@@ -93,9 +98,10 @@ class Recording(eqx.Module):
 
     @classmethod
     def from_xarray(cls, dataset, about: Mapping[str, str] | None = None) -> "Recording":
-        """From an `xarray.Dataset` (or a `DataArray` with a name): its variables along `time`
-        [s]. A dataset by `Trajectory.to_xarray` gives coordinates, velocities, inputs and
-        outputs."""
+        """Create a recording from an `xarray.Dataset` (or a `DataArray` with a name).
+
+        It contains the variables along `time`, in seconds. A dataset by `Trajectory.to_xarray`
+        gives coordinates, velocities, inputs and outputs."""
         dataset = dataset if hasattr(dataset, "data_vars") else dataset.to_dataset()
         require("time" in dataset.coords, "dataset", list(dataset.coords), "a coordinate 'time'")
         labelled = {"q": ("coordinate", ""), "v": ("velocity", "d_"), "u": ("input", "")}
@@ -116,9 +122,11 @@ class Recording(eqx.Module):
 
     @classmethod
     def join(cls, *recordings: "Recording") -> "Recording":
-        """Merge recordings of sensors with different sampling instants: all instants, with NaN
-        where a sensor has no value. Instants that differ by rounding errors are merged, whatever
-        the origin of the time (seconds since 1970); samples of one sensor never are."""
+        """Merge recordings of sensors with different sampling instants.
+
+        The result contains all instants, with NaN where a sensor has no value. Instants that differ
+        only by rounding errors are merged, also if times are large (seconds since 1970). Samples of
+        one sensor are never merged."""
         require(len(recordings) > 0, "recordings", "none", "at least one")
         names = [name for one in recordings for name in one.names]
         twice = sorted({n for n in names if names.count(n) > 1})
@@ -140,12 +148,12 @@ class Recording(eqx.Module):
         return cls(t, values, about)
 
     def select(self, names) -> "Recording":
-        """Only these names."""
+        """Recording with only the quantities `names`."""
         self._require(names)
         return Recording(self.t, {n: self.values[n] for n in names}, self.about)
 
     def rename(self, names: Mapping[str, str]) -> "Recording":
-        """Other names for quantities: `{"Winkel": "angle"}`."""
+        """Recording with renamed quantities, for example by `{"Winkel": "angle"}`."""
         ok = isinstance(names, Mapping) and all(isinstance(n, str) for n in names.values())
         require(ok, "names", names, "old names with new names")
         self._require(names)
@@ -155,12 +163,12 @@ class Recording(eqx.Module):
         return Recording(self.t, dict(zip(new, self.values.values(), strict=True)), self.about)
 
     def shift(self, seconds: float) -> "Recording":
-        """The same with `seconds` [s] added to all instants."""
+        """Recording with `seconds` [s] added to all instants."""
         require_number("seconds", seconds, positive=False)
         return Recording(self.t + seconds, self.values, self.about)
 
     def between(self, t0: float, t1: float) -> "Recording":
-        """The samples from `t0` to `t1` [s], both included. Instants stay as they are."""
+        """Part of the recording from `t0` to `t1` [s], both included. Instants are unchanged."""
         require_number("t0", t0, positive=False)
         require_number("t1", t1, positive=False)
         rows = (self.t >= t0) & (self.t <= t1)
@@ -170,10 +178,12 @@ class Recording(eqx.Module):
         return self._at(rows)
 
     def resample(self, interval: float, *, gap: float | None = None) -> "Recording":
-        """Samples at equal intervals [s] from the first instant on, by linear interpolation of each
-        channel. Nothing is interpolated across gaps longer than `gap` [s] (5 median intervals of
-        the channel by default). Use `filter` first where `interval` is longer than that of the
-        samples: otherwise fast motions appear as slow ones (aliasing)."""
+        """Resample at equal intervals [s] from the first instant on, by linear interpolation of
+        each channel.
+
+        Nothing is interpolated across gaps longer than `gap` [s] (5 median intervals of the channel
+        by default). If `interval` is longer than that of the samples, use `filter` first; otherwise
+        fast motions appear as slow ones (aliasing)."""
         require_number("interval", interval)
         _check_gap(gap)
         samples = (self.t[-1] - self.t[0]) / interval
@@ -188,7 +198,8 @@ class Recording(eqx.Module):
         return Recording(t, values, self.about)
 
     def thin(self, every: int) -> "Recording":
-        """Every `every`-th sample of each channel, from its first one on. Nothing is averaged."""
+        """Keep every `every`-th sample of each channel, from its first one on, without
+        averaging."""
         require_whole("every", every, 1)
         values = {n: signals.thinned(x, every) for n, x in self._arrays().items()}
         seen = [np.any(~np.isnan(x.reshape(len(x), -1)), axis=1) for x in values.values()]
@@ -197,9 +208,11 @@ class Recording(eqx.Module):
     def filter(
         self, cutoff: float, *, order: int = 2, names: Sequence[str] | None = None
     ) -> "Recording":
-        """The channels (`names`; all by default) through a Butterworth low-pass, forwards and
-        backwards, so that no phase is shifted: at `cutoff` [Hz] half of the power is left. Spans
-        between gaps are filtered separately. Samples must be evenly spaced (see `resample`)."""
+        """Filter channels (`names`; all by default) with a Butterworth low-pass.
+
+        It is applied forwards and backwards, so that there is no phase shift: at `cutoff` [Hz] half
+        of the power is left. Spans between gaps are filtered separately. Samples must be evenly
+        spaced (see `resample`)."""
         require_number("cutoff", cutoff)
         require_whole("order", order, 1)
         chosen = self.names if names is None else names
@@ -220,7 +233,7 @@ class Recording(eqx.Module):
         least: float = 0.01,
         rise: float = 0.05,
     ) -> list["Recording"]:
-        """Windows of the recording in which the machine moves freely, in order of time.
+        """Find windows of the recording in which the machine moves freely, in order of time.
 
         - `longest`, `shortest` [s]: longer spans are cut into equal windows, shorter ones are left
           out (by default those shorter than half of `longest`).
@@ -229,9 +242,9 @@ class Recording(eqx.Module):
         - `constant`: inputs that must be constant within a window, by name, or with the largest
           change allowed; by default six times the scatter of their samples.
         - `energy`: a name, or a function of the recording that returns an array of shape (k,), with
-          any unit. Windows are then decays: the energy stays above the share `least` of its largest
-          value, and never rises by more than the share `rise` of that value above its lowest value
-          so far.
+          any unit. Windows then contain decaying motions only: the energy stays above the share
+          `least` of its largest value, and never rises by more than the share `rise` of that value
+          above its lowest value so far.
 
         **Example:**
 
@@ -298,15 +311,15 @@ def _check_gap(gap) -> None:
 
 
 def _seconds(t: np.ndarray) -> np.ndarray:
-    """Time differences and dates as seconds from the first."""
+    """Convert dates and time differences to seconds from the first; numbers are seconds already."""
     if t.dtype.kind in "mM":
         return (t - t[0]) / np.timedelta64(1, "s")
     return np.asarray(t, dtype=float)
 
 
 def observe(trajectory: Trajectory, name: str, who: str = "recording"):
-    """A recorded quantity of a trajectory by its name, shape (k, ...); `who` begins the error
-    message."""
+    """Quantity of a trajectory by its name in a recording, shape (k, ...). Error messages begin
+    with `who`."""
     if name not in trajectory.names:
         component = re.fullmatch(r"(.+)_(\d+)", name)
         if component and component[1] in trajectory.outputs:

@@ -4,9 +4,9 @@ import numpy as np
 
 from .._base.checks import require
 
-#: sampling intervals may differ by this share and still count as equal
+#: largest relative difference of sampling intervals that count as equal
 EVEN = 0.02
-#: intervals longer than this many medians are gaps
+#: intervals longer than this multiple of the median are gaps
 GAP = 5.0
 
 
@@ -16,8 +16,8 @@ def gap_length(t: np.ndarray) -> float:
 
 
 def interpolate(t: np.ndarray, x: np.ndarray, new: np.ndarray, gap: float | None) -> np.ndarray:
-    """Values of `x`, shape (k, ...), at the instants `new` [s], linear between the samples that are
-    not NaN. NaN outside of them and within gaps longer than `gap` [s]."""
+    """Interpolate `x`, shape (k, ...), at the instants `new` [s], linearly between the samples that
+    are not NaN. The result is NaN outside of these and within gaps longer than `gap` [s]."""
     flat = x.reshape(len(t), -1)
     out = np.full((len(new), flat.shape[1]), np.nan)
     for c in range(flat.shape[1]):
@@ -35,7 +35,7 @@ def interpolate(t: np.ndarray, x: np.ndarray, new: np.ndarray, gap: float | None
 
 
 def thinned(x: np.ndarray, every: int) -> np.ndarray:
-    """`x`, shape (k, ...), with every n-th value of each channel and NaN elsewhere."""
+    """Copy of `x`, shape (k, ...), with each `every`-th value of a channel and NaN elsewhere."""
     flat = x.reshape(len(x), -1)
     out = np.full(flat.shape, np.nan)
     for c in range(flat.shape[1]):
@@ -45,9 +45,10 @@ def thinned(x: np.ndarray, every: int) -> np.ndarray:
 
 
 def low_pass(name: str, t: np.ndarray, x: np.ndarray, cutoff: float, order: int) -> np.ndarray:
-    """`x`, shape (k, ...), through a Butterworth low-pass forwards and backwards, which shifts no
-    phase: `cutoff` [Hz] is where half of the power is left after both. Spans between gaps are
-    filtered one by one. `name` is named in errors."""
+    """Filter `x`, shape (k, ...), with a Butterworth low-pass, forwards and backwards.
+
+    There is no phase shift. At `cutoff` [Hz] half of the power is left after both passes. Spans
+    between gaps are filtered separately. `name`: name of the channel in error messages."""
     from scipy.signal import butter, sosfiltfilt
 
     flat = x.reshape(len(t), -1)
@@ -70,7 +71,7 @@ def low_pass(name: str, t: np.ndarray, x: np.ndarray, cutoff: float, order: int)
         rate = 1.0 / interval
         nyquist = 0.5 * rate
         require(cutoff < nyquist, "cutoff", f"{cutoff:g} Hz", f"less than {nyquist:g} Hz ({name})")
-        # two passes: each leaves the root of a half at the cutoff
+        # two passes: each leaves the square root of 1/2 of the power at the cutoff
         sharper = (np.sqrt(2.0) - 1.0) ** (-0.5 / order)
         edge = np.tan(np.pi * cutoff / rate) * sharper
         sos = butter(
@@ -83,7 +84,8 @@ def low_pass(name: str, t: np.ndarray, x: np.ndarray, cutoff: float, order: int)
 
 
 def scatter(x: np.ndarray) -> float:
-    """Standard deviation of the measurement errors in `x`, shape (k,), evenly sampled. Third
-    differences of independent errors have 20 times their variance."""
+    """Estimate the standard deviation of measurement errors in `x`, shape (k,), evenly sampled.
+
+    Third differences of independent errors have 20 times the variance of the errors."""
     x = np.diff(x[np.isfinite(x)], n=3)
     return float(np.sqrt(np.mean(x**2) / 20.0)) if x.size else 0.0

@@ -18,9 +18,12 @@ def spans(
     least: float,
     rise: float,
 ) -> list[tuple[int, int]]:
-    """First and last rows of the longest spans without time gaps, with `constant` channels (name,
-    values, tolerance) and with an `energy` that stays above the share `least` of its largest value
-    and never rises by more than the share `rise` of it above its lowest value so far."""
+    """Find the longest spans of free motion; return the first and last row of each.
+
+    A span has no interval longer than `gap`. The channels in `constant` (name, values, tolerance)
+    change within it by no more than their tolerance. The `energy`, if given, stays above
+    the share `least` of its largest value, and never rises by more than the share `rise` of that
+    value above its lowest value so far."""
     usable = np.ones(len(t), bool)
     if energy is not None:
         top = float(np.nanmax(energy))
@@ -75,8 +78,10 @@ def spans(
 def pieces(
     t: Float[np.ndarray, " k"], span: tuple[int, int], shortest: float, longest: float
 ) -> list[Bool[np.ndarray, " k"]]:
-    """Rows of equal pieces of a span, no longer than `longest` [s]; pieces of that length, without
-    the remainder, where equal ones would be shorter than `shortest` [s]."""
+    """Divide a span into equal windows that are not longer than `longest` [s]; return their rows.
+
+    If equal windows would be shorter than `shortest` [s], windows of the largest length are
+    returned, without the remainder."""
     begin, end = t[span[0]], t[span[1]]
     if end - begin < shortest * (1.0 - 1e-9):
         return []

@@ -2,7 +2,7 @@
 
 Perturbations grow less over a short segment than over the whole run, so costs and residuals of long
 or unstable motions are less nonlinear in their unknowns. Segments join only at the solution. They
-are simulated side by side.
+are simulated in one batch.
 """
 
 import math
@@ -22,9 +22,11 @@ from ..simulation.trajectory import Trajectory
 
 
 class Segments(eqx.Module):
-    """Segments of `steps` time steps. The first begins at the initial state, each other one at a
-    node: `states` (count - 1, ...), which the search moves by `scale` (2 n_v,) times its
-    coordinates `z` (2 n_v,)."""
+    """Segments of a run, each of `steps` time steps.
+
+    The first segment begins at the initial state of the run, every other one at a node. `states`
+    (count - 1, ...) are the nodes before the search, which moves each of them by `scale` (2 n_v,)
+    times its coordinates `z` (2 n_v,)."""
 
     steps: int = eqx.field(static=True)
     states: State
@@ -36,7 +38,7 @@ class Segments(eqx.Module):
         return (*self.states.v.shape[:-1], self.scale.shape[-1])
 
     def node(self, system: System, k, z) -> State:
-        """Initial state of segment `k` > 0."""
+        """Initial state of segment `k` > 0: its node, moved by `z`."""
         at = lambda x: x[jnp.maximum(k - 1, 0)]
         dq, dv = jnp.split(self.scale * z, 2)
         return State(system.retract(at(self.states.q), dq), at(self.states.v) + dv)
@@ -49,8 +51,10 @@ class Segments(eqx.Module):
         return simulate_steps(experiment, self.steps, state=state, t0=t0, dt=dt)
 
     def gaps(self, system: System, q, v, z) -> Float[Array, "m 2*n_v"]:
-        """End states `q`, `v` of all segments (count, ...) but the last, less the following nodes
-        moved by `z` (count - 1, 2 n_v), divided by `scale`."""
+        """Gaps between segments: end states less the following nodes, divided by `scale`.
+
+        `q`, `v`: end states of all segments (count, ...), of which the last is not used. `z`
+        (count - 1, 2 n_v): coordinates by which the nodes are moved."""
 
         def gap(k, q, v, z):
             node = self.node(system, k, z)
@@ -60,16 +64,17 @@ class Segments(eqx.Module):
 
 
 def all_segments(segment: Callable, y, nodes) -> Any:
-    """`segment(y, k, z)` for all segments, with node coordinates `nodes` (count - 1, n); the first
-    has none, zeros are passed."""
+    """Evaluate `segment(y, k, z)` for all segments, with node coordinates `nodes` (count - 1, n).
+    The first segment has no node; zeros are passed."""
     zs = jnp.concatenate([jnp.zeros_like(nodes[:1]), nodes])
     return jax.vmap(lambda k, z: segment(y, k, z))(jnp.arange(len(zs)), zs)
 
 
 def differentiate(segment: Callable, y, nodes) -> tuple[Any, Any]:
-    """All segments as in `all_segments`, and the derivatives of their floating-point arrays along a
-    last axis: by the parameters `y` (p,), then by the coordinates (n,) of their own node. They do
-    not depend on other nodes."""
+    """Evaluate all segments as `all_segments` does, and differentiate their floating-point arrays.
+
+    Derivatives are along a last axis: first with respect to the parameters `y` (p,), then to the
+    coordinates (n,) of the node of the segment. Segments do not depend on other nodes."""
     p, n = y.shape[0], nodes.shape[1]
 
     def one(y, k, z):
@@ -83,7 +88,7 @@ def differentiate(segment: Callable, y, nodes) -> tuple[Any, Any]:
 
 
 def push_forward(function: Callable, y, shape: tuple[int, ...], segments, slopes):
-    """`function(y, segments)` -> (differentiable, auxiliary) and its derivatives by `y`.
+    """Evaluate `function(y, segments)` -> (differentiable, auxiliary) and differentiate it by `y`.
 
     **Arguments:**
 
@@ -110,15 +115,18 @@ def push_forward(function: Callable, y, shape: tuple[int, ...], segments, slopes
 
 
 def pushed(function: Callable, y):
-    """`function(y)` -> (differentiable, auxiliary), its derivatives by `y` along a last axis, and
-    the auxiliary part."""
+    """Evaluate `function(y)` -> (differentiable, auxiliary) and differentiate it by `y`.
+
+    Returns the differentiable part, its derivatives along a last axis, and the auxiliary part."""
     push = lambda direction: jax.jvp(function, (y,), (direction,), has_aux=True)
     return jax.vmap(push, out_axes=(None, -1, None))(jnp.eye(y.shape[0], dtype=y.dtype))
 
 
 def require_restartable(experiment: Experiment, field: str, *, memory: bool = True) -> None:
-    """Check that a run can begin at any time from a state alone: no switches, no sampled
-    controller and, with `memory`, no controller with a memory. `field` is named in the error."""
+    """Check that a run can begin at any time from a state alone.
+
+    This requires that there are no switches, no sampled controller and, with `memory`, no
+    controller with a memory. `field`: name in the error message."""
     require(not experiment.switches, field, "an experiment with switches", "one without")
     control = experiment.inputs
     if not isinstance(control, Controller):
