@@ -1,5 +1,7 @@
 """Actuators as in MuJoCo: `force = gain(length, rate) u + bias(length, rate)` on joints, tendons or
-sites, where u is the input or an activation that follows it."""
+sites.
+
+Here u is the input or an activation that follows the input."""
 
 from typing import NamedTuple
 
@@ -19,15 +21,16 @@ from .muscles import Muscles, activation_rate
 from .points import Sites, place, with_ground
 from .tendons import TendonState
 
-#: how an activation follows the input
+#: kinds of activation dynamics
 DYNAMICS = ("integrator", "filter", "muscle")
 
 
 class Transmissions(NamedTuple):
-    """Joints, tendons and sites on which the actuators act, static; every entry is a tuple.
+    """Joints, tendons and sites on which the actuators act (static); every entry is a tuple.
 
-    - `joints`: (actuator, place in q or -1 where the length does not count, place in v);
-    - `balls`: (actuator, place of the quaternion in q): their three velocities are in `joints`;
+    - `joints`: (actuator, index in q or -1 if the length is not used, index in v);
+    - `balls`: (actuator, index of the quaternion in q); the three velocities of the ball joint are
+      in `joints`;
     - `tendons`: (actuator, tendon);
     - `sites`: (actuator, site, reference site or -1)."""
 
@@ -38,7 +41,8 @@ class Transmissions(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """`length` (n,) and `rate` (n,) of the actuators and `site_moment` (s, n_v)."""
+    """`length` (n,) and `rate` (n,) of the actuators, and moments of the sites
+    `site_moment` (s, n_v)."""
 
     length: Float[Array, " n"]
     rate: Float[Array, " n"]
@@ -46,16 +50,16 @@ class Moments(NamedTuple):
 
 
 class Actuators(eqx.Module):
-    """n actuators with one input each.
+    """Set of n actuators with one input each.
 
-    - `gain`, `bias` (n, 3): `a + b length + c rate`; those of muscles are added by `active` (gain)
-      and `passive` (bias) for the actuators in `active_muscles` and `passive_muscles`;
-    - `input_range`, `force_range` (n, 2): clamps, infinite for none;
-    - `joint_gear` (j,), `ball_gear` (b, 3), `tendon_gear` (t,), `site_gear` (s, 6): scale lengths
-      and forces, in the order of `transmissions`;
-    - `states`: the actuator of each activation, `dynamics`: one of "integrator", "filter" and
-      "muscle" for each, `time_constants` (a, 3) [s, s, -]: of rising, falling, and the width of the
-      switch between them; `activation_range` (a, 2)."""
+    - `gain`, `bias` (n, 3): coefficients of `a + b length + c rate`; `active` and `passive` add the
+      gain and bias of muscles for the actuators in `active_muscles` and `passive_muscles`;
+    - `input_range`, `force_range` (n, 2): limits, infinite for none;
+    - `joint_gear` (j,), `ball_gear` (b, 3), `tendon_gear` (t,), `site_gear` (s, 6): factors on
+      lengths and forces, in the order of `transmissions`;
+    - `states`: index of the actuator of each activation; `dynamics`: "integrator", "filter" or
+      "muscle" for each activation; `time_constants` (a, 3) [s, s, -]: for rising, for falling, and
+      the width of the transition between them; `activation_range` (a, 2)."""
 
     names: tuple[str, ...] = names_field()
     gain: Float[Array, "n 3"] = float_field()
@@ -82,7 +86,7 @@ class Actuators(eqx.Module):
         return len(self.names)
 
     def moments(self, at: Instant, tendons: TendonState | None) -> Moments:
-        """Lengths and rates of the actuators, and moments of the sites."""
+        """Lengths and rates of the actuators, and the moments of the sites."""
         links = self.transmissions
         length, rate = jnp.zeros(self.n, at.q.dtype), jnp.zeros(self.n, at.q.dtype)
         if links.joints:
@@ -113,8 +117,9 @@ class Actuators(eqx.Module):
         return spread(index, self.n, values)
 
     def _site_moments(self, at: Instant):
-        """Generalised forces (s, n_v) per unit force at sites, and lengths (s,): zero without a
-        reference site, else position and rotation relative to it along the gear."""
+        """Generalised forces (s, n_v) per unit force at sites, and lengths (s,). A length is zero
+        without a reference site, else the position and rotation relative to it, weighted by the
+        gear."""
         _, site, reference = (np.array(x) for x in zip(*self.transmissions.sites, strict=True))
         bodies, carriers = with_ground(at.motions), self.sites.carriers(at.tree)
         x = place(bodies, carriers, self.sites.position)
@@ -135,7 +140,7 @@ class Actuators(eqx.Module):
         work, moves = columns(site)
         back, held = columns(base)
         held = held & given[:, None]
-        # velocities that move both the site and its reference do not count
+        # exclude velocities that move both the site and its reference
         moment = work * (moves & ~held) - back * (held & ~moves)
         gap = jnp.sum(turned * (take(x, site) - take(x, base))[:, :, None], axis=1)
         relative = jnp.sum(turned[..., None] * take(R, site)[:, :, None, :], axis=1)

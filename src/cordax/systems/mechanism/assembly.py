@@ -1,4 +1,4 @@
-"""Assembly of a mechanism (closing its loops) and its degrees of freedom."""
+"""Assembly of a mechanism (closure of its loops) and its degrees of freedom."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,15 @@ import numpy as np
 
 from ..._jax.program_cache import kept_filter_jit
 
-#: singular values of the scaled constraint Jacobian below this share of the largest are zero
+#: singular values of the scaled constraint Jacobian below this fraction of the largest are zero
 RANK_TOLERANCE = 1e-9
 
 
 class Mobility(NamedTuple):
-    """`dof`: degrees of freedom, velocities less the rank of the constraints; `redundant`: rows
-    that follow from those before them; `massless`: velocities that neither mass nor constraints
-    determine."""
+    """Degrees of freedom of a mechanism.
+
+    `dof`: number of velocities minus the rank of the constraints; `redundant`: constraint rows that
+    depend on earlier rows; `massless`: velocities that neither mass nor constraints determine."""
 
     dof: int
     rank: int
@@ -41,9 +42,11 @@ def _moved(machine, q, dq):
 
 
 def assemble(machine, q, kept=(), *, tolerance: float = 1e-12, iterations: int = 100):
-    """Coordinates (n_q,) near the guess `q` at which all loops are closed, to `tolerance` [m] or
-    rounding, by damped least squares. Coordinates whose velocities are named in `kept` stay as they
-    are. Raises `ValueError` if the loops cannot close."""
+    """Find coordinates (n_q,) near the guess `q` at which all loops are closed, to `tolerance` [m]
+    or rounding error.
+
+    The method is damped least squares. Coordinates whose velocities are named in `kept` do not
+    change. Raises `ValueError` if the loops cannot close."""
     q = jnp.asarray(q, float)
     tolerance = max(tolerance, float(jnp.finfo(q.dtype).eps))
     held = machine.tree.speeds(kept, "kept")
@@ -55,7 +58,7 @@ def assemble(machine, q, kept=(), *, tolerance: float = 1e-12, iterations: int =
         if size <= tolerance:
             return q
         A = J[:, free]
-        # Levenberg: the damping goes with the error, so the last steps are Newton's
+        # Levenberg: the damping is proportional to the error, so the last steps are Newton steps
         shift = damping * min(1.0, size) * np.linalg.norm(A) ** 2 / max(A.shape)
         step = A.T @ np.linalg.lstsq(A @ A.T + shift * np.eye(len(phi)), -phi, rcond=1e-13)[0]
         dq = np.zeros(machine.n_v)
@@ -94,7 +97,8 @@ def mobility(machine, q) -> Mobility:
 
 
 def _independent_rows(A):
-    """Rank, and the rows that are combinations of earlier ones, by Gram-Schmidt, twice."""
+    """Rank of `A`, and indices of the rows that are combinations of earlier rows, by Gram-Schmidt
+    with reorthogonalisation."""
     basis, redundant = np.zeros((0, A.shape[1])), []
     for i, row in enumerate(A):
         left = row - basis.T @ (basis @ row)

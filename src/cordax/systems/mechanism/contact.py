@@ -1,4 +1,4 @@
-"""Contact of bodies with each other and with obstacles."""
+"""Contact between bodies, and between bodies and obstacles."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,13 +21,13 @@ from .elements import Effort, Element, Instant
 from .kinematics import cross
 from .tree import Tree
 
-#: penetration over half of the smallest size of a shape above which a run warns
+#: penetration, relative to half of the smallest size of a shape, above which a run warns
 _DEEP = 0.5
 
 
 class ContactState(NamedTuple):
-    """All candidates for contact: `touch` with k points, and for each the body of its first and
-    second surface (k,) and the number of its pair (k,)."""
+    """All candidate contacts: `touch` with k points, and for each point the bodies of its first and
+    second surface (k,) and the index of its pair (k,)."""
 
     touch: Touch
     first: np.ndarray
@@ -35,30 +35,30 @@ class ContactState(NamedTuple):
     pair: np.ndarray
 
     def relative(self, V) -> tuple[Float[Array, "k 3"], Float[Array, "k 3"]]:
-        """Velocity [m/s] at the points and angular velocity [rad/s] of the first surfaces relative
-        to the second ones, from spatial velocities (N + 1, 6)."""
+        """Velocity [m/s] at the contact points, and angular velocity [rad/s], of the first surfaces
+        relative to the second ones, from spatial velocities (N + 1, 6)."""
         V = take(V, self.first) - take(V, self.second)
         return V[:, 3:] + cross(V[:, :3], self.touch.point), V[:, :3]
 
 
 class Contact(Element):
-    """Shapes of bodies touch obstacles and each other, by one `law`.
+    """Contact of the shapes of bodies with obstacles and with each other, with one `law`.
 
-    - `shapes`: from the name of a body to its `Shape` or several, in body axes; those of "world"
-      are obstacles;
-    - `obstacles`: shapes that do not move, with which every shape of a body is paired;
-    - `law`: `ContactLaw`, its stiffness [N/m] per contact point;
-    - `pairs`: which bodies touch each other, as pairs of names of bodies or of `groups`; a group
+    - `shapes`: mapping from the name of a body to its `Shape` or several, in body axes; those of
+      "world" are obstacles;
+    - `obstacles`: shapes that do not move; every shape of a body is paired with each of them;
+    - `law`: `ContactLaw`, with the stiffness [N/m] per contact point;
+    - `pairs`: bodies that may touch each other, as pairs of names of bodies or of `groups`; a group
       paired with itself stands for all pairs within it;
-    - `groups`: from a name to names of bodies;
-    - `shape_pairs`: pairs of places in the list of all shapes, in the order of `shapes` and
-      `obstacles`, instead of those that obstacles and `pairs` give; the fields of the `law` may
-      then have a value for each, shape (pairs,);
-    - `name`: of the outputs. `contact_gap` (pairs,) [m]; `contact_point` (k, 3) [m],
+    - `groups`: mapping from a group name to names of bodies;
+    - `shape_pairs`: replaces the pairs from obstacles and `pairs` by pairs of indices in the list
+      of all shapes, in the order of `shapes` and `obstacles`; the fields of the `law` may then have
+      one value per pair, shape (pairs,);
+    - `name`: prefix of the outputs. `contact_gap` (pairs,) [m]; `contact_point` (k, 3) [m],
       `contact_force` (k, 3) [N] on the first body of the pair and `contact_slip` (k,) [m/s] of all
-      candidates for contact; `pair_names` says which pairs there are.
+      candidate contacts; `pair_names` lists the pairs.
 
-    Materials that differ need one `Contact` each."""
+    Each combination of materials needs its own `Contact`."""
 
     bodies: tuple[str, ...] = eqx.field(static=True)
     pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)
@@ -104,7 +104,7 @@ class Contact(Element):
 
     @staticmethod
     def can_touch(first: Shape, second: Shape) -> bool:
-        """Whether contact of shapes of these kinds is supported."""
+        """Whether contact between shapes of these kinds is supported."""
         try:
             _check_pair(first, second)
         except ValueError:
@@ -117,7 +117,7 @@ class Contact(Element):
 
     @property
     def pair_names(self) -> tuple[tuple[str, str], ...]:
-        """Bodies of each pair."""
+        """Names of the bodies of each pair."""
         return tuple((self.bodies[i], self.bodies[j]) for i, j in self.pairs)
 
     def check(self, tree: Tree):
@@ -149,8 +149,9 @@ class Contact(Element):
         return ContactState(touch, *(np.concatenate(x) for x in (firsts, seconds, numbers)))
 
     def _kinds(self):
-        """Pairs of one kind: how they touch, the stacked first and second shapes, pairs of places
-        in `shapes` in that order, and whether they are the other way round than in `pairs`."""
+        """Yield the pairs of each kind: their contact function, the stacked first and second
+        shapes, the pairs of indices in `shapes` in that order, and whether the order is reversed
+        relative to `pairs`."""
         kinds: dict[Any, list[tuple[int, int]]] = {}
         for i, j in self.pairs:
             for swap, narrow in candidates(type(self.shapes[i]), type(self.shapes[j])):
@@ -166,7 +167,7 @@ class Contact(Element):
             yield narrow, stack([i for i, _ in members]), second, members, swap
 
     def _kind(self, k: int):
-        """Key that shapes must share to be stacked."""
+        """Key that must be equal for shapes to be stacked."""
         shape = self.shapes[k]
         leaves, structure = jax.tree.flatten(shape)
         own = k if isinstance(shape, HeightField) else None
@@ -199,7 +200,7 @@ class Contact(Element):
         return force, jnp.zeros_like(force) if moment is None else moment
 
     def _laws(self, state: ContactState) -> ContactLaw:
-        """The law of each point, fields (k,)."""
+        """Contact law of each point, with fields of shape (k,)."""
         pick = lambda x: take(x, state.pair) if jnp.ndim(x) else x
         return spread_law(jax.tree.map(pick, self.law), len(state.pair))
 
@@ -238,7 +239,7 @@ class Contact(Element):
         return gap < -_DEEP * least
 
     def contacts(self, at: Instant) -> Contacts:
-        """Contacts for a velocity-level solve; `pairs` must not be empty."""
+        """Contacts for a velocity-level solver; `pairs` must not be empty."""
         state = self.state(at)
         S, touch = at.motions.poses.S, state.touch
         moves = at.tree.moves[state.first] - at.tree.moves[state.second]
@@ -273,7 +274,7 @@ def _check_pair(first: Shape, second: Shape) -> None:
 
 def _pairs(bodies, named, groups) -> tuple[tuple[int, int], ...]:
     """Index pairs of shapes that can touch: each shape of a body with each shape of the world, and
-    the named pairs."""
+    the pairs given by name."""
     places: dict[str, list[int]] = {}
     for k, body in enumerate(bodies):
         places.setdefault(body, []).append(k)

@@ -32,14 +32,14 @@ class Instant(NamedTuple):
     t: Float[Array, ""]
     q: Float[Array, " n_q"]
     v: Float[Array, " n_v"]
-    #: first-order states of the element (k,), None without any
+    #: first-order states of the element (k,), None if it has none
     states: Float[Array, " k"] | None
     motions: Motions
     joints: tuple = ()
     gravity: Float[Array, " 3"] | None = None
 
     def joints_of(self, bodies: Sequence[str]):
-        """Stacked joints of the named bodies, which must all be of one kind."""
+        """Stacked joints of the named bodies, which must all be of the same kind."""
         index = [self.tree.body(name) for name in bodies]
         for group, stacked in zip(groups(self.tree), self.joints, strict=True):
             if index[0] in group:
@@ -51,7 +51,7 @@ class Instant(NamedTuple):
 
 class Effort(NamedTuple):
     """Joint forces (n_v,), wrenches `[moment about the world's origin; force]` (N, 6) on the
-    bodies, and rates of the element's states (k,); None for none."""
+    bodies, and rates of the element's states (k,); each None if absent."""
 
     joint: Float[Array, " n_v"] | None = None
     wrenches: Float[Array, "N 6"] | None = None
@@ -68,7 +68,7 @@ class Element(eqx.Module):
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """Names of its outputs, which no other part of the mechanism may use."""
+        """Names of the outputs of the element; no other part of the mechanism may use them."""
         return ()
 
     @property
@@ -82,15 +82,15 @@ class Element(eqx.Module):
         return False
 
     def check(self, tree: Tree) -> None:
-        """Raise if names do not exist in the mechanism."""
+        """Raise if a name does not exist in the mechanism."""
 
     def effort(self, at: Instant, u) -> Effort:
         """Forces at an instant with inputs `u`, in the order of `input_names`."""
         raise NotImplementedError
 
     def inertia(self, at: Instant) -> Float[Array, "n_v n_v"] | None:
-        """Contribution of the element to the mass matrix of the joints, from poses only; None
-        without any."""
+        """Contribution of the element to the mass matrix of the joints, which depends on poses
+        only; None if there is none."""
         return None
 
     def energy(self, at: Instant):
@@ -98,7 +98,7 @@ class Element(eqx.Module):
         return jnp.zeros((), at.q.dtype)
 
     def lines(self, at: Instant) -> dict[str, Float[Array, "n k 3"]]:
-        """Polylines to draw by kind, in the world [m]."""
+        """Polylines to draw, by kind, in world axes [m]."""
         return {}
 
     def outputs(self, at: Instant, u) -> dict[str, Float[Array, "..."]]:
@@ -106,7 +106,8 @@ class Element(eqx.Module):
         return {}
 
     def warnings(self, outputs) -> dict[str, Bool[Array, "..."]]:
-        """Named conditions, true where the element leaves its range, from `outputs`."""
+        """Warnings by name, computed from `outputs`: true where the element leaves its valid
+        range."""
         return {}
 
     def alarms(self, at: Instant) -> dict[str, Bool[Array, "..."]]:
@@ -115,7 +116,7 @@ class Element(eqx.Module):
 
 
 class Inert(Element):
-    """The inertia and the states of an `element` without its forces."""
+    """Inertia and states of an `element`, without its forces."""
 
     element: Element
 
@@ -140,7 +141,7 @@ def as_names(names) -> tuple[str, ...]:
 
 
 class _InJoints(Element):
-    """An element in scalar joint coordinates, `joints`: their names."""
+    """Element that acts on scalar joint coordinates with the names `joints`."""
 
     joints: eqx.AbstractVar[tuple[str, ...]]
     numbers: ClassVar[tuple[str, ...]] = ()
@@ -167,7 +168,7 @@ def spread(index, size: int, values):
 
 
 class JointMotors(_InJoints):
-    """Inputs: torques [N m] (forces [N] on sliders) on joint coordinates."""
+    """Motors on joint coordinates. The inputs are torques [N m] (forces [N] on sliders)."""
 
     joints: tuple[str, ...] = names_field()
 
@@ -180,9 +181,11 @@ class JointMotors(_InJoints):
 
 
 class JointSpeeds(_InJoints):
-    """Inputs: speeds [rad/s] ([m/s] on sliders) that drives bring about by torques `gain (u -
-    rate)` [N m], `gain` [N m s], bounded smoothly by `most` [N m] unless that is None; each (k,)
-    or one for all."""
+    """Speed-controlled drives on joint coordinates. The inputs are speeds [rad/s] ([m/s] on
+    sliders).
+
+    A drive exerts the torque `gain (u - rate)` [N m] with `gain` [N m s], smoothly limited to
+    `most` [N m] unless that is None. Each has shape (k,) or is one value for all."""
 
     joints: tuple[str, ...] = names_field()
     gain: Float[Array, " k"] = float_field(unit="N m s")
@@ -208,7 +211,7 @@ class JointSpeeds(_InJoints):
 
 
 class JointLoads(_InJoints):
-    """Constant torques [N m] (forces [N] on sliders), each (k,) or one for all."""
+    """Constant torques [N m] (forces [N] on sliders), shape (k,) or one value for all."""
 
     joints: tuple[str, ...] = names_field()
     torque: Float[Array, " k"] = float_field()
@@ -219,7 +222,8 @@ class JointLoads(_InJoints):
 
 
 class JointSprings(_InJoints):
-    """`-stiffness (q - rest) - damping dq/dt` in joint coordinates, each (k,) or one for all."""
+    """Springs and dampers `-stiffness (q - rest) - damping dq/dt` on joint coordinates; each
+    parameter has shape (k,) or is one value for all."""
 
     joints: tuple[str, ...] = names_field()
     stiffness: Float[Array, " k"] = float_field(default=0.0)
@@ -241,7 +245,8 @@ class JointSprings(_InJoints):
 
 
 class JointFriction(_InJoints):
-    """Dry friction `-torque tanh(rate/width)`: of full size at rates well above `width`."""
+    """Dry friction `-torque tanh(rate/width)` in joints. It has its full value at rates well above
+    `width`."""
 
     joints: tuple[str, ...] = names_field()
     torque: Float[Array, " k"] = float_field()
@@ -258,8 +263,8 @@ class JointFriction(_InJoints):
 
 
 class JointLimits(_InJoints):
-    """Stops at `low` and `high`: springs of a `stiffness` that only push, rounded over a `width`
-    (in coordinate units), with `damping` where they push."""
+    """End stops of joints at `low` and `high`: springs of a `stiffness` that only push, smoothed
+    over a `width` (in coordinate units), with `damping` where they push."""
 
     joints: tuple[str, ...] = names_field()
     low: Float[Array, " k"] = float_field()
@@ -289,7 +294,7 @@ class JointLimits(_InJoints):
         return jnp.sum(self.stiffness * stored)
 
     def contacts(self, at: Instant) -> Contacts:
-        """Stops as contacts, all the lower ones first."""
+        """End stops as contacts, all lower stops first."""
         (q, _), (_, places) = self.at_joints(at), at.tree.scalars(self.joints, "joints")
         k = len(self.joints)
         gap = jnp.concatenate([q - self.low, self.high - q])
@@ -305,8 +310,8 @@ class JointLimits(_InJoints):
 
 
 class PointSpring(Element):
-    """A spring and damper along the line between two points: `stiffness` [N/m], `rest_length` [m],
-    `damping` [N s/m]; it pulls and pushes."""
+    """Spring and damper along the line between two points, which pulls and pushes:
+    `stiffness` [N/m], `rest_length` [m], `damping` [N s/m]."""
 
     first: str = name_field()
     second: str = name_field()
@@ -347,7 +352,8 @@ class PointSpring(Element):
 
 
 def points(at: Instant, bodies: Sequence[str], local):
-    """World positions and velocities (k, 3) of points (k, 3) of bodies, "world" included."""
+    """World positions and velocities (k, 3) of points (k, 3) of bodies, which may include
+    "world"."""
     index = np.array([at.tree.body(name) for name in bodies])
     poses = at.motions.poses
     R = jnp.concatenate([poses.R, jnp.eye(3, dtype=local.dtype)[None]])[index]
@@ -358,7 +364,7 @@ def points(at: Instant, bodies: Sequence[str], local):
 
 
 def wrenches(tree: Tree, bodies: Sequence[str], x, force) -> Float[Array, "N 6"]:
-    """Wrenches (N, 6) on the bodies of forces (k, 3) [N] at world points (k, 3)."""
+    """Wrenches (N, 6) on the bodies from forces (k, 3) [N] at world points (k, 3)."""
     index = np.array([tree.body(name) for name in bodies])
     each = jnp.concatenate([cross(x, force), force], axis=1)
     return add_at(each, index, tree.n_bodies)

@@ -1,8 +1,8 @@
 """Joints that close loops: constraints between two bodies of the tree.
 
-A loop defines a residual of two frames as a function of their poses only. Jacobian and velocity
-terms follow from the motions of the two bodies, and are evaluated for all loops of a kind at
-once."""
+A loop defines the residual of two frames as a function of their poses only. Its Jacobian and
+velocity terms follow from the motions of the two bodies. They are evaluated for all loops of a kind
+together."""
 
 import dataclasses
 import functools
@@ -38,7 +38,7 @@ _EYE = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 class Loop(eqx.Module):
-    """A constraint between bodies ("world" for the ground)."""
+    """Constraint between bodies ("world" for the ground)."""
 
     @property
     def bodies(self) -> tuple[str, ...]:
@@ -61,13 +61,13 @@ class Loop(eqx.Module):
         raise NotImplementedError
 
     def residual(self, t, frames: Sequence[Frame], y) -> Float[Array, " m"]:
-        """Residual of the loop, zero if it is closed, with the bodies at `frames` and joint
+        """Residual of the loop, zero if the loop is closed, with the bodies at `frames` and joint
         coordinates `y`."""
         raise NotImplementedError
 
     def along(self, t, R, p, V, A, y, y_rate):
-        """Derivatives of the residual as given by the function `along`; subclasses may override
-        this with a closed form."""
+        """Derivatives of the residual as returned by the function `along`. Subclasses may override
+        this method with a closed form."""
         residual = lambda t, R, p, y: self.residual(t, frames(R, p), y)
         return along(residual, t, R, p, V, A, y, y_rate)
 
@@ -87,8 +87,10 @@ class _Pair(Loop):
 
 
 class SphericalLoop(_Pair):
-    """A point of one body is a point of the other [m]: `Phi = x_successor - x_predecessor` along
-    the world `axes` named (a pin between bodies of a plane mechanism needs two of them)."""
+    """Ball joint that closes a loop: a point of one body coincides with a point of the other [m].
+
+    The residual is `Phi = x_successor - x_predecessor` along the world `axes` named. A pin between
+    bodies of a planar mechanism needs two of them."""
 
     predecessor: str = name_field()
     successor: str = name_field()
@@ -142,10 +144,14 @@ class SphericalLoop(_Pair):
 
 
 class FrameLoop(_Pair):
-    """Two frames, one in each body, whose relative position [m] and rotation [rad, for small
-    errors; 2 sin(angle/2) with all three rotations] vanish in some `rows`: "x", "y", "z" along axes
-    of the predecessor's frame, "rx", "ry", "rz" about them. All six are a weld, without "rz" a
-    hinge about z, without "z" a slider along z, without both a cylindrical joint."""
+    """Two frames, one on each body, whose relative position and rotation vanish in the given
+    `rows`.
+
+    The rows are "x", "y", "z" for positions [m] along the axes of the predecessor's frame, and
+    "rx", "ry", "rz" for rotations about them
+    [rad, for small errors; 2 sin(angle/2) with all three rotations]. All six rows are a weld;
+    without "rz", a hinge about z; without "z", a slider along z; without both, a cylindrical
+    joint."""
 
     predecessor: str = name_field()
     successor: str = name_field()
@@ -175,8 +181,8 @@ class FrameLoop(_Pair):
         Q = jnp.sum(A[:, :, None] * B[:, None, :], axis=0)
         turn = 0.5 * jnp.stack([Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1]])
         if {"rx", "ry", "rz"} <= set(self.rows):
-            # sin(angle) vanishes at half a turn as well: take 2 sin(angle/2), which does not; next
-            # to half a turn, where its axis is lost in round-off, any value far from zero
+            # sin(angle) also vanishes at half a turn, 2 sin(angle/2) does not; close to half a
+            # turn the axis is lost in round-off, and any value far from zero will do
             cosine = 1.0 + jnp.trace(Q)
             turn = turn * 2.0 / safe_sqrt(jnp.maximum(cosine, 1e-9))
             turn = jnp.where(cosine > 1e-9, turn, 2.0)
@@ -185,7 +191,7 @@ class FrameLoop(_Pair):
 
 
 class DistanceLoop(_Pair):
-    """A massless bar of a `length` [m] between two points: `Phi = (d^2 - L^2)/(2 L)`."""
+    """Massless bar of a `length` [m] between two points: `Phi = (d^2 - L^2)/(2 L)`."""
 
     predecessor: str = name_field()
     successor: str = name_field()
@@ -210,8 +216,8 @@ class DistanceLoop(_Pair):
 def RevoluteLoop(
     predecessor: str, successor: str, point, successor_point, axis, successor_axis=None
 ) -> FrameLoop:
-    """A hinge that closes a loop: points (3,) [m] of both bodies coincide and an `axis` (3,) of
-    the predecessor is `successor_axis` (default: the same numbers) of the successor."""
+    """Hinge that closes a loop: points (3,) [m] of both bodies coincide, and an `axis` (3,) of the
+    predecessor is parallel to `successor_axis` of the successor (default: the same components)."""
     axis = as_float_array(axis)
     other = axis if successor_axis is None else as_float_array(successor_axis)
     require_direction("axis", axis)
@@ -232,8 +238,8 @@ def _product(A, B):
 
 
 class LoopGroup(NamedTuple):
-    """Loops of one kind: which they are, indices of their bodies (k, b), of the coordinates and
-    velocities they look at (k, c), and where their rows stand among all constraints (k, r)."""
+    """Loops of one kind: their indices, the indices of their bodies (k, b), of the coordinates and
+    velocities on which they depend (k, c), and of their rows among all constraints (k, r)."""
 
     members: tuple[int, ...]
     bodies: np.ndarray
@@ -264,7 +270,7 @@ def _grouped(loops, tree: Tree) -> list[LoopGroup]:
 
 
 def pattern(tree: Tree, groups: list[LoopGroup]) -> np.ndarray:
-    """Which entries of the Jacobian (m, n_v) may differ from zero."""
+    """Mask of the entries of the Jacobian (m, n_v) that may be nonzero."""
     touched = np.zeros((sum(g.rows.size for g in groups), tree.n_v), bool)
     for g in groups:
         for rows, bodies, joints in zip(g.rows, g.bodies, g.joints_v, strict=True):
@@ -298,7 +304,7 @@ def residuals(groups: list[LoopGroup], loops: tuple[Loop, ...], t, q, R, p) -> F
 def terms(
     tree: Tree, groups: list[LoopGroup], loops: tuple[Loop, ...], t, q, v, at: Motions
 ) -> ConstraintTerms:
-    """Phi, its Jacobian (m, n_v), rate and bias."""
+    """Constraint residuals Phi, their Jacobian (m, n_v), rate and bias."""
     S = at.poses.S
     if not groups:
         none = jnp.zeros(0, S.dtype)
@@ -330,7 +336,8 @@ def terms(
 
 
 def _columns(tree: Tree, bodies, W, S):
-    """Jacobians (k, r, n_v) from derivatives `W` (k, r, b, 6) by the twists of `bodies` (k, b)."""
+    """Jacobians (k, r, n_v) from derivatives `W` (k, r, b, 6) with respect to the twists of
+    `bodies` (k, b)."""
     moves = tree.moves[bodies] > 0
     loop, body, velocity = np.nonzero(moves)
     if 3 * len(loop) > moves.size:
@@ -347,11 +354,13 @@ def _columns(tree: Tree, bodies, W, S):
 
 def along(function, t, R, p, V, A, y, y_rate):
     """Value and derivatives of `function(t, R, p, y)`, a vector (m,), with b bodies at poses
-    (b, 3, 3), (b, 3): value, derivatives by their twists (m, b, 6) and by the joint coordinates
-    (m, c), rate, and second rate without joint accelerations."""
+    (b, 3, 3), (b, 3).
+
+    Returns the value, the derivatives with respect to the twists (m, b, 6) and the joint
+    coordinates (m, c), the rate, and the second time derivative at zero joint accelerations."""
     R_rate = _turning(V, R)
     p_rate = V[:, 3:] + cross(V[:, :3], p)
-    # a spatial acceleration holds dv/dt at a point fixed in space; the body's origin moves on
+    # a spatial acceleration contains dv/dt at a point fixed in space, but the body's origin moves
     R_bias = _turning(A, R) + _turning(V, R_rate)
     p_bias = A[:, 3:] + cross(A[:, :3], p) + cross(V[:, :3], p_rate)
 
@@ -369,7 +378,7 @@ def along(function, t, R, p, V, A, y, y_rate):
     zero, one = jnp.zeros((), p.dtype), jnp.ones((), p.dtype)
     moving = lambda s: jax.jvp(moved, (s,), (one,))
     (value, rate), (_, bias) = jax.jvp(moving, (zero,), (one,))
-    # one row: its gradient; several: forward mode
+    # reverse mode for one row, forward mode for several
     derivative = jax.jacrev if value.shape[0] == 1 else jax.jacfwd
     W, by_joint = derivative(twisted, argnums=(0, 1))(jnp.zeros_like(V), jnp.zeros_like(y))
     return value, W, by_joint, rate, bias
@@ -382,8 +391,8 @@ def rates(function, R, p, V):
 
 
 def by_twists(function, R, p, weights):
-    """Derivatives (b, 6) of `weights` (m,) times `function(R, p)`, a vector (m,), by twists of b
-    bodies: once in reverse."""
+    """Derivatives (b, 6) of `weights` (m,) times `function(R, p)`, a vector (m,), with respect to
+    the twists of b bodies, by one reverse-mode pass."""
     twisted = lambda X: function(R + _turning(X, R), p + X[:, 3:] + cross(X[:, :3], p))
     return jax.vjp(twisted, jnp.zeros((*p.shape[:1], 6), p.dtype))[1](weights)[0]
 

@@ -38,7 +38,7 @@ def _cut(tree: Tree, q, v):
     return q[: tree.n_q], v[: tree.n_v], v[tree.n_v :]
 
 
-#: represents all joints whose coordinates can be added componentwise
+#: stands for all joints whose coordinates can be added componentwise
 _PLAIN = Fixed()
 #: elements that are cables over guides
 _ROUTED = (CableSet, TensionCables)
@@ -55,17 +55,18 @@ class Constants(NamedTuple):
 
 
 class Mechanism(System):
-    """Rigid `bodies` joined to a tree, `loops` that close it, and `elements` that exert forces;
-    `gravity` (3,) [m/s^2].
+    """Mechanism of rigid `bodies` joined to a tree, `loops` that close it, and `elements` that
+    exert forces, with `gravity` (3,) [m/s^2].
 
-    Coordinates are those of the joints, in the order of the bodies; a joint with one coordinate
-    has the name of its body, others add their own (`block_x`). Multipliers are forces of the loops
-    on the predecessor, in the order of the loops. The mass matrix may be singular (massless
-    bodies) as long as the loops hold what has no mass. `independent` names the coordinates that
-    `IndependentCoordinates` integrates, by their velocities where they are a quaternion.
+    The coordinates are those of the joints, in the order of the bodies. A joint with one coordinate
+    has the name of its body; others append the name of the coordinate (`block_x`). The multipliers
+    are the forces of the loops on the predecessor, in the order of the loops. The mass matrix may
+    be singular (massless bodies) as long as the loops hold every body without mass. `independent`
+    names the coordinates that `IndependentCoordinates` integrates, by the names of their velocities
+    where they are a quaternion.
 
-    First-order states of elements (muscle activations) stand behind the velocities of the joints,
-    with unit mass; their time integrals stand behind the coordinates."""
+    First-order states of elements (muscle activations) follow the velocities of the joints and have
+    unit mass. Their time integrals follow the coordinates."""
 
     bodies: tuple[Body, ...] = part_field()
     loops: tuple[Loop, ...] = part_field(default=())
@@ -76,7 +77,7 @@ class Mechanism(System):
 
     def __check_init__(self):
         require_shape("gravity", self.gravity, (3,))
-        tree = self.tree  # raises where bodies do not form one
+        tree = self.tree  # raises if the bodies do not form a tree
         tree.speeds(self.independent, "independent")
         for loop in self.loops:
             for name in loop.bodies:
@@ -171,8 +172,8 @@ class Mechanism(System):
 
     @property
     def mass_is_regular(self) -> bool:
-        """Whether the mass matrix is known to be regular: only without loops, because bodies may
-        be massless."""
+        """Whether the mass matrix is known to be regular. This holds only without loops, because
+        with loops bodies may be massless."""
         return not self.loops
 
     def prepare(self):
@@ -199,7 +200,7 @@ class Mechanism(System):
         return machine._with_arcs(machine._by_joint("retract", q, dq))
 
     def difference(self, q, other):
-        """The tangent vector (n_v,) that `retract` needs to bring `q` to `other`."""
+        """Tangent vector (n_v,) with which `retract` moves `q` to `other`."""
         machine, q = self.wound(q)
         return machine._by_joint("difference", q, self.wound(other)[1])
 
@@ -215,8 +216,8 @@ class Mechanism(System):
         )
 
     def wound(self, q) -> "tuple[Mechanism, Float[Array, ' n']]":
-        """The mechanism with its cables wound as in the coordinates `q` (n_q,), and the other
-        coordinates; itself and `q` where no arcs are coordinates."""
+        """Mechanism with its cables wound according to the coordinates `q` (n_q,), and the
+        remaining coordinates. Returns the mechanism itself and `q` if no arcs are coordinates."""
         n = self.n_windings
         if n == 0:
             return self, q
@@ -229,7 +230,7 @@ class Mechanism(System):
         return machine, q[:-n]
 
     def _with_arcs(self, q):
-        """Coordinates `q` without arcs, and the arcs at these poses."""
+        """Append to coordinates `q` without arcs the arcs at these poses."""
         if not winding.has_arcs(self.loops, self.elements):
             return q
         poses = kinematics.poses(self.tree, self._constants().placements, q[: self.tree.n_q])
@@ -237,7 +238,7 @@ class Mechanism(System):
         return jnp.concatenate([q, arcs])
 
     def _by_joint(self, method: str, q, *others):
-        """Apply a method of all joints; coordinates without quaternions are handled together."""
+        """Apply a method of all joints. Coordinates without quaternions are processed together."""
         tree, n_q = self.tree, self.n_q
         if n_q == self.n_v:
             return getattr(_PLAIN, method)(q, *others)
@@ -253,8 +254,8 @@ class Mechanism(System):
         return jnp.concatenate(parts)
 
     def _runs(self):
-        """Stretches of bodies without quaternions, and single ones with: first, last and a
-        joint."""
+        """Yield runs of consecutive bodies without quaternions, and each body with one, as first
+        index, last index (exclusive) and joint."""
         start = 0
         for i, body in enumerate(self.bodies):
             if len(body.joint.coordinates) != len(body.joint.velocities):
@@ -273,7 +274,7 @@ class Mechanism(System):
         return once(kinematics.motions, self.tree, self._constants().placements, q, v)
 
     def _cut(self, q, v):
-        """Coordinates and velocities of the joints, and the states of the elements."""
+        """Split into coordinates and velocities of the joints, and states of the elements."""
         if not self.state_names:
             return q, v, None
         return once(_cut, self.tree, q, v)
@@ -284,7 +285,7 @@ class Mechanism(System):
         return self._with_states(self._joint_masses(at))
 
     def _joint_masses(self, at: Instant):
-        """Mass matrix of the joints with the inertia of the elements."""
+        """Mass matrix of the joints, including the inertia of the elements."""
         poses = at.motions.poses
         inertia = once(dynamics.world_inertia, poses, self._constants().masses)
         M = once(dynamics.mass_matrix, self.tree, poses, inertia)
@@ -311,8 +312,8 @@ class Mechanism(System):
         return jnp.concatenate([f, *rates]) if rates else f
 
     def _efforts(self, at: Instant, u, driven: bool = False):
-        """Joint forces (n,), wrenches (N, 6) or None, and rates of states, of all elements or of
-        driven ones."""
+        """Joint forces (n,), wrenches (N, 6) or None, and rates of the states, of all elements or
+        only of driven ones."""
         joint, wrenches, rates = jnp.zeros(self.tree.n_v, at.q.dtype), None, []
         for element, here, inputs in self._each(at, u):
             if driven and not element.input_names:
@@ -348,7 +349,7 @@ class Mechanism(System):
         return dynamics.bias(self.tree, at, inertia, self.gravity)
 
     def body_point(self, t, q, body: str, point) -> Float[Array, " 3"]:
-        """World position (3,) [m] of a point (3,) [m] of a body, in its axes."""
+        """World position (3,) [m] of a point (3,) [m] of a body, given in body axes."""
         return self.position(q, body, point)
 
     @follows_winding
@@ -372,7 +373,7 @@ class Mechanism(System):
 
     # --- contact
     def _touching(self) -> list[Contact | JointLimits]:
-        """Elements that a velocity-level solve treats as contacts."""
+        """Elements that a velocity-level solver treats as contacts."""
         stops = [e for e in self.elements if isinstance(e, JointLimits)]
         return [*self._pairs(), *stops]
 
@@ -426,7 +427,8 @@ class Mechanism(System):
         return kinematics.point_terms(self.tree, at, i, jnp.asarray(point, q.dtype))
 
     def strain_names(self) -> tuple[str, ...]:
-        """Independent coordinates of wound cables; none where strains are no coordinates."""
+        """Names of the independent coordinates of wound cables; empty if strains are not
+        coordinates."""
         kinds = self.tree.kinds
         return tuple(
             f"{name}_{getattr(kinds[self.tree.body(name)], 'independent', '')}"
@@ -436,8 +438,8 @@ class Mechanism(System):
 
     @follows_winding
     def cable_terms(self, t, q, v) -> CableTerms:
-        """Strain, stiffness and force columns of elastic cables, wound on involute joints or over
-        guides."""
+        """Strain, stiffness and force columns of elastic cables that are wound on involute joints
+        or run over guides."""
         wound, sets = self._laws(WoundCables), self._laws(CableSet)
         one = (len(wound), bool(sets)) in ((1, False), (0, True))
         given = f"{len(wound)} WoundCables and {len(sets)} CableSets"
@@ -452,9 +454,9 @@ class Mechanism(System):
     # --- paths of cables
     @kept_filter_jit
     def cable_lengths(self, q=None) -> dict[str, Float[Array, " n"]]:
-        """Lengths [m] of the paths of elastic and tension-driven cables by the name of their set,
-        at coordinates `q` (n_q,), the machine's by default: what their `rest` is measured
-        against."""
+        """Path lengths [m] of elastic and tension-driven cables, by the name of their set, at
+        coordinates `q` (n_q,), by default those of the default state. The stretch of an elastic
+        cable is this length minus its unstretched length (see `rest`)."""
         self, q = self.wound(self.default_state().q if q is None else q)
         at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
         return {e.name: e.lengths(at) for e in self.elements if isinstance(e, _ROUTED)}
@@ -488,8 +490,8 @@ class Mechanism(System):
         return State(q, jnp.concatenate([*v, *states]))
 
     def assembled(self, q=None, kept=()) -> State:
-        """State at rest with loops closed near coordinates `q` (n_q,), by default those of the
-        default state. `kept` names coordinates that do not move. Raises if the loops cannot
+        """State at rest with closed loops near coordinates `q` (n_q,), by default those of the
+        default state. `kept` names coordinates that stay fixed. Raises if the loops cannot
         close."""
         q = self.default_state().q if q is None else q
         return State(assemble(self, q, kept), jnp.zeros(self.n_v))
@@ -560,7 +562,7 @@ class Mechanism(System):
 
     @follows_winding
     def geometry(self, t, q):
-        """Bars from body to body and to the points of loops and cables; cables from where they
-        leave; pulleys and drums."""
+        """Scene to draw: bars from body to body and to the points of loops and cables; cables from
+        the points where they leave; pulleys and drums."""
         at = self.instant(t, q, jnp.zeros(self.n_v, q.dtype))
         return drawing.scene(at, self.bodies, self.loops, self.elements)

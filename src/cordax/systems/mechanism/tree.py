@@ -1,9 +1,9 @@
-"""Topology of a tree of bodies: parents, and sums along and below branches.
+"""Topology of a tree of bodies: parents, and sums along branches and over subtrees.
 
 Sums towards the root use pointer doubling (each body adds the value of its parent, then of its
 grandparent, then of the body four levels up, ...). This takes log2(depth) batched operations for
-any tree, instead of one per body or level, and keeps compile time from growing with the number of
-bodies. Sums over subtrees are the transposes of these operations."""
+any tree, instead of one per body or level, so compile time does not grow with the number of bodies.
+Sums over subtrees are the transposes of these operations."""
 
 import functools
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ class Tree:
         #: body whose joint owns each velocity, shape (n_v,)
         self.owner = np.repeat(np.arange(n), v_sizes)
         self.jumps = _jumps(self.parent)
-        #: below[i, k]: whether body k is i or hangs below it; shape (N, N)
+        #: below[i, k]: whether body k is body i or a descendant of it; shape (N, N)
         self.below = _below(self.parent)
         #: moves[k, j]: whether velocity j moves body k, the ground last; shape (N + 1, n_v)
         self.moves = np.concatenate([self.below.T[:, self.owner], np.zeros((1, len(self.owner)))])
-        #: pairs of velocities (j, k) with an entry in the mass matrix, j on the way from k to the
-        #: root, and where in their list each entry stands, (n_v, n_v), their number for none
+        #: pairs of velocities (j, k) with an entry in the mass matrix, j on the path from k to the
+        #: root, and the index (n_v, n_v) of each entry in their list, the list's length if absent
         self.pairs = _pairs(self.below[np.ix_(self.owner, self.owner)])
 
     @property
@@ -61,7 +61,7 @@ class Tree:
         return int(self.v_start[-1])
 
     def body(self, name: str, field: str = "body") -> int:
-        """Index of a body by name; the ground is the last."""
+        """Index of a body by name; the ground has the last index."""
         if name == WORLD:
             return self.n_bodies
         require(name in self.index, field, repr(name), "one of " + ", ".join((*self.names, WORLD)))
@@ -76,7 +76,8 @@ class Tree:
         return slice(self.v_start[i], self.v_start[i + 1])
 
     def scalars(self, names: Sequence[str], field: str) -> tuple[np.ndarray, np.ndarray]:
-        """Indices in q and v of named coordinates and of the velocities that are their rates."""
+        """Indices in q and v of named scalar coordinates and of the velocities that are their
+        rates."""
         both = set(self.coordinate_names) & set(self.velocity_names)
         for name in names:
             require(name in both, field, repr(name), "one of " + ", ".join(sorted(both)))
@@ -115,7 +116,7 @@ class Tree:
 
 
 def picked(x, index):
-    """Rows of `x` (N, ...) at `index` (k,); zero where that is N, the ground."""
+    """Rows of `x` (N, ...) at `index` (k,); zero where the index is N, the ground."""
     n = x.shape[0]
     if n == 0:
         return jnp.zeros((len(index), *x.shape[1:]), x.dtype)
@@ -127,7 +128,8 @@ def picked(x, index):
 
 
 class Pairs(NamedTuple):
-    """`first` (p,), `second` (p,) and `place` (n_v, n_v)."""
+    """Pairs of velocities with an entry in the mass matrix: `first` (p,), `second` (p,), and
+    `place` (n_v, n_v), the index of each entry in this list."""
 
     first: np.ndarray
     second: np.ndarray
@@ -165,7 +167,8 @@ def _below(parent) -> np.ndarray:
 
 
 def _full_names(names, parts) -> tuple[str, ...]:
-    """A joint with one coordinate has the name of its body, others add their own."""
+    """Full names of coordinates: a joint with one coordinate has the name of its body, others
+    append the name of the coordinate."""
     full = lambda name, own: (name,) if len(own) == 1 else tuple(f"{name}_{x}" for x in own)
     return tuple(x for name, own in zip(names, parts, strict=True) for x in full(name, own))
 
