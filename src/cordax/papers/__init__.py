@@ -1,1 +1,3 @@
-"""The papers behind the machines, repeated and judged; one package per paper."""
+"""Reproductions of the papers behind the machines, with verdicts on their claims.
+
+Each paper has a package."""

@@ -1,4 +1,4 @@
-"""All studies as one web page: papers, verdicts, tables and figures, and what it ran on."""
+"""Report of all studies as one web page: papers, verdicts, tables, figures and the environment."""
 
 import base64
 import html
@@ -12,7 +12,7 @@ from .report import Claim
 
 
 class Paper(NamedTuple):
-    """Who wrote what, where and when; `doi` where it has one that is known."""
+    """Bibliographic data of a paper; `doi` if it is known."""
 
     title: str
     authors: str
@@ -20,7 +20,7 @@ class Paper(NamedTuple):
     doi: str | None = None
 
 
-#: by the name of the study
+#: papers by the name of the study
 PAPERS = {
     "neck": Paper(
         "Comparison of explicit and implicit numerical integrations for a tendon-driven robot",
@@ -55,8 +55,8 @@ PAPERS = {
 
 
 class Done(NamedTuple):
-    """One study: its tables as text with the paper's numbers beside ours, claims, figures and
-    films, and how long it took [s]; or why it `failed`."""
+    """Result of one study: its tables as text, with the values of the paper beside those of cordax,
+    claims, figures, films and computing time [s]; or the reason for which it `failed`."""
 
     name: str
     tables: str = ""
@@ -87,7 +87,7 @@ figcaption { color: #666; font-size: 13px; }
 
 
 def write_report(path: Path, studies: Sequence[Done], environment: Mapping[str, object]) -> Path:
-    """Write one `.html` file that needs no other; returns the path."""
+    """Write the report as one self-contained `.html` file; return its path."""
     parts = [_head(studies), *(_study(done) for done in studies), _environment(environment)]
     page = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -137,7 +137,7 @@ def _study(done: Done) -> str:
         "<table><tr><th>verdict</th><th>the paper says</th><th>measured here</th><th>because</th>"
         f"</tr>{rows}</table>"
     )
-    text = done.tables.partition("\nClaims of the ")[0]  # which stand above already
+    text = done.tables.partition("\nClaims of the ")[0]  # the page lists claims above
     tables = f"<h3>Tables</h3>\n<pre>{html.escape(text.strip())}</pre>"
     figures = "\n".join(_figure(path) for path in done.files)
     return "\n".join([head, claims, tables, f"<h3>Figures</h3>\n{figures}" if figures else ""])

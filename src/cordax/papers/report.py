@@ -1,4 +1,4 @@
-"""What all studies share: claims with verdicts, tables as text, numbers as JSON."""
+"""Functions for all studies: claims with verdicts, tables as text, numbers as JSON."""
 
 import math
 import textwrap
@@ -14,7 +14,7 @@ Verdict = Literal[
 
 
 class Claim(NamedTuple):
-    """What the paper says, what was measured, whether they agree, and why."""
+    """A claim of the paper, the measured result, the verdict and the reason for it."""
 
     claim: str
     measured: str
@@ -23,7 +23,8 @@ class Claim(NamedTuple):
 
 
 def section(title: str, rows: list[list[str]]) -> str:
-    """A table: the first row its head, the first column its stub."""
+    """Format a table as text. The first row contains the column heads, the first column the row
+    heads."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["", *textwrap.wrap(title, 98)]
     for row in rows:
@@ -44,7 +45,7 @@ def claim_text(claim: Claim) -> str:
 
 
 def finite(x: Any) -> Any:
-    """The same without infinity and NaN, which JSON does not have."""
+    """Replace infinity and NaN, which JSON does not support, also in nested data."""
     if isinstance(x, dict):
         return {key: finite(value) for key, value in x.items()}
     if isinstance(x, list):

@@ -1,9 +1,9 @@
-"""Computing times that may be compared: measured in turn, several times, judged with their spread.
+"""Comparison of computing times, measured alternately in several rounds.
 
-Whatever else runs on a machine makes a computation slower, never faster, and it does so for a
-while. So what is to be compared is measured in rounds, one after the other within each: their
-ratios then change little from round to round. A claim about times holds or fails only where every
-round says so."""
+Other processes make a computation slower, never faster, and they do so for a while. Computations
+that are compared therefore run in rounds, one after the other within each round, so that their
+ratios change little from round to round. A claim about times is confirmed or rejected only if all
+rounds agree."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,11 +14,11 @@ from .report import Verdict
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
-#: rounds of a measurement
+#: number of rounds of a measurement
 ROUNDS = 5
-#: with fewer, nothing is judged
+#: least number of rounds for a verdict
 FEWEST = 3
-#: short computations are repeated within a round for this long [s], and the fastest counts
+#: time [s] for which short computations are repeated within a round; the fastest one counts
 PATIENCE = 0.05
 
 
@@ -29,13 +29,13 @@ class Timing(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The least: what it takes undisturbed."""
+        """Shortest wall time [s]: that of an undisturbed run."""
         return min(self.rounds)
 
 
 class Ratio(NamedTuple):
-    """How many times as long one computation takes as another: by their least times, and the least
-    and the largest of the ratios within a round."""
+    """Ratio of the computing times of two computations: `value` is the ratio of their shortest
+    times, `low` and `high` are the smallest and largest ratio within a round."""
 
     value: float
     low: float
@@ -43,11 +43,11 @@ class Ratio(NamedTuple):
     rounds: int
 
     def exceeds(self, limit: float) -> bool | None:
-        """None: cannot be judged."""
+        """Whether the ratio exceeds a limit in all rounds; None if this cannot be judged."""
         return self._judged(self.low > limit, self.high <= limit)
 
     def within(self, low: float, high: float) -> bool | None:
-        """Between two limits; None: cannot be judged."""
+        """Whether the ratio is between two limits in all rounds; None if this cannot be judged."""
         outside = self.high < low or self.low > high
         return self._judged(low <= self.low and self.high <= high, outside)
 
@@ -61,14 +61,14 @@ class Ratio(NamedTuple):
 
 
 def ratio(a: Timing, b: Timing) -> Ratio:
-    """`a` over `b`; of rounds that both have been part of."""
+    """Ratio of `a` to `b`, for the rounds that both have."""
     found = [x / y for x, y in zip(a.rounds, b.rounds, strict=False)]
     return Ratio(a.seconds / b.seconds, min(found), max(found), len(found))
 
 
 def verdict(answers: Iterable[bool | None], mixed: Verdict = "in part") -> Verdict:
-    """Of a claim that every answer supports (True) or contradicts (False); `mixed` if they
-    differ."""
+    """Verdict on a claim. Each answer supports (True) or contradicts (False) the claim, or cannot
+    be judged (None); the verdict is `mixed` if answers differ."""
     answers = list(answers)
     if None in answers:
         return "cannot be judged"
@@ -76,7 +76,8 @@ def verdict(answers: Iterable[bool | None], mixed: Verdict = "in part") -> Verdi
 
 
 def clocked(job: Callable[[], Result]) -> tuple[Result, float]:
-    """What a computation returns, and its wall time [s]; the least of several if it is short."""
+    """Run a computation; return its result and its wall time [s]. Short computations are repeated,
+    and the shortest time is returned."""
     least, spent = float("inf"), 0.0
     while True:
         begin = time.perf_counter()
@@ -90,8 +91,8 @@ def clocked(job: Callable[[], Result]) -> tuple[Result, float]:
 def in_turn(
     jobs: Mapping[Key, Callable[[], Result]], rounds: int = ROUNDS
 ) -> dict[Key, tuple[Result, Timing]]:
-    """Run every job once in each round; of the last round what it returns, and all times. Jobs
-    return when they are done, and have been compiled."""
+    """Run every job once in each round; return its result of the last round and the times of all
+    rounds. Jobs must be compiled beforehand and must return only when they are complete."""
     times: dict[Key, list[float]] = {key: [] for key in jobs}
     results: dict[Key, Result] = {}
     for _ in range(rounds):

@@ -1,4 +1,5 @@
-"""Cable-driven parallel robots with rigid cables: three models of exits, a pick, an overturning.
+"""Cable-driven parallel robots with rigid cables: three models of exit points, a payload that is
+picked up, and a platform that overturns.
 
 G. Piva, D. Richiedei, A. Trevisani, "Using differential-algebraic equations and natural coordinates
 for modelling and simulating cable-driven parallel robots" (2024).

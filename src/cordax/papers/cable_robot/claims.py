@@ -1,4 +1,4 @@
-"""The paper's claims, each judged from what was measured."""
+"""Claims of the paper, each judged by the measured results."""
 
 import numpy as np
 
@@ -7,24 +7,24 @@ from ..timing import ratio, verdict
 from .experiments import Study, rms
 from .setup import PRINTED
 
-#: printed in the paper: RMS against ADAMS of Models 1 to 3 [m], and of Models 2 and 3 [rad]
+#: values of the paper: RMS deviation from ADAMS of Models 1 to 3 [m], and of Models 2 and 3 [rad]
 TABLE_3 = {1: (2.2e-3, 1e-2, 3.9e-4), 2: (1.9e-4, 6.7e-4, 4.7e-5), 3: (1.9e-4, 6.9e-4, 4.4e-5)}
 TABLE_4 = {2: (7.1e-4, 1.5e-3, 7.1e-4, 1.5e-3), 3: (6.9e-4, 1.7e-3, 6.7e-4, 1.6e-3)}
-#: seconds of MATLAB/Simulink
+#: computing times of the paper in MATLAB/Simulink [s]
 SECONDS = {"Model 1": 11.9, "Model 2": 9.1, "Model 3": 10.6, "pick": 19.5, "overturning": 2.56}
 ADAMS_SECONDS = 141.2
 FLIP = 7.6
 
-#: a printed number with one or two digits, of another program, agrees within this share
+#: relative tolerance for printed values of another program, which have one or two digits
 _ABOUT = 0.4
-#: and a time read from a figure within this [s]
+#: tolerance for a time that is read from a figure [s]
 _TIME = 0.05
-#: drift that is none [m^2 for cables]
+#: drift of the constraints below this is negligible [m^2 for cables]
 _NO_DRIFT = 1e-8
 
 
 def judge(study: Study) -> list[Claim]:
-    """All claims, in the order of the paper."""
+    """Judge all claims, in the order of the paper."""
     return [
         _tension_norm(study),
         _joining(study),

@@ -1,4 +1,4 @@
-"""Everything the study measures, in one structure."""
+"""Experiments of the study, with all results in one structure."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,18 +33,19 @@ from .setup import (
 )
 
 MODELS = (1, 2, 3)
-#: when the plate is free again after the push [s]
+#: time at which the push on the plate ends [s]
 FREE = 0.52
-#: when the payload is picked [s]
+#: time at which the payload is picked up [s]
 PICK = 11.0
-#: linear [N s/m] and angular [N m s] damping of the overturning triangle tried besides (1, 0.02)
+#: further values of linear [N s/m] and angular [N m s] damping of the overturning triangle, besides
+#: (1, 0.02)
 OTHER_DAMPING = ((0.2, 0.005), (0.5, 0.01), (2.0, 0.05))
 
 
 class Drift(NamedTuple):
-    """Of one formulation: largest |Phi| and |dPhi/dt|, largest errors of position [m] and tension
-    [N] against half the step over the first half of the run, and the span of the energy after the
-    push [J]."""
+    """Constraint drift of one formulation: largest |Phi| and |dPhi/dt|; largest errors of position
+    [m] and tension [N] over the first half of the run, relative to a run with half the time step;
+    and the range of the energy after the push [J]."""
 
     dt: float
     duration: float
@@ -57,8 +58,8 @@ class Drift(NamedTuple):
 
 
 class Picked(NamedTuple):
-    """Of a pick: tensions before and long after [N], how far the platform sags and swings
-    sideways [m], and its speed at the pick [m/s]."""
+    """Results of a pick: tensions before and long after it [N], sag and sideways motion of the
+    platform [m], and its speed at the pick [m/s]."""
 
     before: np.ndarray
     after: np.ndarray
@@ -68,9 +69,9 @@ class Picked(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The joint of eq. (20), equal pairs of axes, against crossed pairs: singular values of the
-    scaled constraint Jacobian that vanish, and what equal pairs do to tensions [N] and payload [m]
-    in the second after the pick."""
+    """Comparison of the payload joint of eq. (20), with equal pairs of axes, with crossed pairs:
+    numbers of vanishing singular values of the scaled constraint Jacobian, and largest differences
+    of tensions [N] and payload position [m] in the second after the pick."""
 
     vanishing_equal: int
     vanishing_crossed: int
@@ -79,8 +80,8 @@ class Joint(NamedTuple):
 
 
 class Overturned(NamedTuple):
-    """When the platform stands upright [s], when a cable first pushes [s], least tension [N] and
-    its time, largest tension [N]."""
+    """Results of an overturning: time at which the platform is upright [s], time at which a cable
+    first pushes [s], smallest tension [N] and its time, largest tension [N]."""
 
     flip: float
     pushes: float
@@ -110,9 +111,9 @@ class Study(NamedTuple):
 
 
 def measure(say: Callable[[str], None]) -> Study:
-    """Run every experiment; `say` receives a line before each group."""
+    """Run every experiment; `say` is called with a line before each group."""
     say("compiling")
-    with ThreadPoolExecutor(2) as pool:  # XLA compiles outside of Python's lock
+    with ThreadPoolExecutor(2) as pool:  # XLA compiles without holding the GIL
         pending = pool.submit(overturning), pool.submit(picking, True)
         plates = dict(zip(MODELS, pool.map(suspended, MODELS), strict=True))
         triangle, crate = (x.result() for x in pending)
@@ -120,7 +121,7 @@ def measure(say: Callable[[str], None]) -> Study:
         loose = triangle.replace(integrator=Unilateral(), save_every=10)
         papers = with_step(triangle, STEP, save_every=round(STORED / STEP), formulation=PENALTY)
         motors = motorised(triangle)
-        # the longest first
+        # start the longest runs first
         every = [crate, loose, *ways.values(), *plates.values(), motors, triangle, papers]
         list(pool.map(_go, every))
     say("the push: three models of exits, six formulations")
@@ -172,11 +173,11 @@ def _go(file: Experiment) -> Trajectory:
 
 # --- the push ------------------------------------------------------------------------------------
 def _formulations(plate: Experiment) -> dict[str, Experiment]:
-    """Besides the paper's, which the models are run with."""
+    """Experiments with formulations other than that of the paper, with which the models are run."""
     return {
         "penalty": plate.replace(formulation=PENALTY),
         "projected": plate.replace(formulation=Projected()),
-        # a singular value decomposition in every evaluation: one second has to do
+        # every evaluation needs a singular value decomposition, so the run lasts only one second
         "Udwadia-Kalaba 1e3, 1e3": plate.replace(formulation=UdwadiaKalaba(1e3, 1e3), duration=1.0),
         "index 3, generalised alpha": with_step(
             plate, 1e-3, formulation=None, integrator="generalised_alpha", save_every=10
@@ -187,7 +188,7 @@ def _formulations(plate: Experiment) -> dict[str, Experiment]:
 def _drifts(plate: Experiment, baumgarte: Trajectory, ways: dict[str, Experiment]):
     bare = plate.replace(formulation=Baumgarte(0.0, 0.0))
     assert plate.duration is not None
-    # the same compiled function at half the step, which then covers half the time
+    # half the time step and half the duration: equally many steps, so the program is compiled once
     half = with_step(bare, 0.5 * STEP, duration=0.5 * plate.duration)
     reference = _go(half)
     rows = {"Baumgarte 1e3, 1e3": (plate, baumgarte), "bare index 1": (bare, _go(bare))}
@@ -219,21 +220,22 @@ def _rates(robot, t, q, v):
 
 
 def _frequencies(file: Experiment) -> np.ndarray:
-    """Of undamped small motions about the start [Hz], each once, rigid ones left out."""
+    """Frequencies of undamped small motions about the initial state [Hz], each once, without those
+    of rigid-body motions."""
     found = modes(robot_of(file), file.start).frequency
     return np.sort(found[found > 1e-3])[::2]
 
 
 def _unbalanced_moment(file: Experiment) -> float:
-    """Left over by the tensions that hold the platform best [N m]."""
+    """Moment that remains with the tensions that best hold the platform [N m]."""
     robot = robot_of(file)
     left = robot.structure_matrix() @ robot.static_tensions() - robot.static_wrench()
     return float(jnp.linalg.norm(left[3:]))
 
 
 def _norm_factor(file: Experiment) -> float:
-    """The norm of a cable's generalised force over its tension, for the paper's coordinates of the
-    plate: r_j 0.1 m along y from r_i, v_i along x, v_j along z."""
+    """Ratio of the norm of the generalised force of a cable to its tension, in the coordinates of
+    the plate in the paper: r_j 0.1 m along y from r_i, v_i along x, v_j along z."""
     body = robot_of(file).platform
     papers = type(body)(
         body.mass, body.inertia, r_j=(0.0, 0.1, 0.0), v_i=(1.0, 0.0, 0.0), v_j=(0.0, 0.0, 1.0)
@@ -242,7 +244,7 @@ def _norm_factor(file: Experiment) -> float:
 
 
 def rms(a: Trajectory, b: Trajectory, name: str = "position") -> np.ndarray:
-    """Root mean square of the difference along the run, for each component."""
+    """Root mean square of the difference of two runs over time, for each component."""
     return np.sqrt(np.mean((np.asarray(a[name]) - np.asarray(b[name])) ** 2, axis=0))
 
 
@@ -250,7 +252,7 @@ def rms(a: Trajectory, b: Trajectory, name: str = "position") -> np.ndarray:
 def _picked(run: Trajectory) -> Picked:
     t, p, f = (np.asarray(x) for x in (run.t, run["position"], run["tension"]))
     at, later = int(np.searchsorted(t, PICK - 1e-9)), t > PICK + 1e-9
-    still = later & (t < 13.0)  # before it is lifted
+    still = later & (t < 13.0)  # before the payload is lifted
     moved = np.abs(p[later][:, :2] - p[at, :2])
     return Picked(
         f[at - 1],
@@ -262,8 +264,8 @@ def _picked(run: Trajectory) -> Picked:
 
 
 def _joint(file: Experiment, run: Trajectory) -> tuple[Joint, Timing]:
-    """Both kinds of joints over the second after the pick by the penalty formulation, and how long
-    the whole run would take that way."""
+    """Compare both kinds of joints in the second after the pick, with the penalty formulation;
+    return also the estimated computing time of the whole run with it."""
     at = int(np.searchsorted(np.asarray(run.t), PICK - 1e-9))
     state = State(run.q[at], run.v[at])
     load = robot_of(file).payload
@@ -290,14 +292,14 @@ def _vanishing(robot, state: State) -> int:
 
 # --- the overturning -----------------------------------------------------------------------------
 def flip_time(run: Trajectory) -> float:
-    """When the platform's x axis stands vertical [s]: the pitch is 90 degrees, Z-Y-X Euler angles
-    are singular."""
+    """Time at which the x axis of the platform is vertical [s]: the pitch is 90 degrees, and Z-Y-X
+    Euler angles are singular."""
     level = np.asarray(jax.vmap(matrix)(run["quaternion"])[:, 0, 0])
     return _crossing(np.asarray(run.t), level)
 
 
 def _crossing(t: np.ndarray, x: np.ndarray) -> float:
-    """The first time at which x falls through zero, by linear interpolation; inf if never."""
+    """First time at which x falls through zero, by linear interpolation; inf if it never does."""
     below = np.flatnonzero((x[1:] < 0) & (x[:-1] >= 0))
     if below.size == 0:
         return np.inf

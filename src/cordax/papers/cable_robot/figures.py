@@ -1,4 +1,4 @@
-"""The pictures and films of the study."""
+"""Figures and films of the study."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from .setup import STORED
 
 
 def write(study: Study, folder: Path) -> list[Path]:
-    """All figures, as PNG files in `folder`, and films of the pick and of the overturning."""
+    """Write all figures, as PNG files in `folder`, and films of the pick and of the overturning."""
     import matplotlib
 
-    matplotlib.use("Agg")  # files only: no window system needed
+    matplotlib.use("Agg")  # writes files only, so no display is needed
     import matplotlib.pyplot as plt
 
     from ...plot import animate, plot_snapshots, save_figure

@@ -15,21 +15,21 @@ from ...mechanics.parts.exits import PointExit, PulleyExit, SwivelPulleyExit
 from ...simulation.experiment import Experiment
 from ...systems import CableRobot, ProgrammedLengths, ServoWinches, Winches
 
-#: the paper's step [s], stabilisation [1/s] and penalty
+#: time step [s], stabilisation [1/s] and penalty of the paper
 STEP = 1e-4
 PAPERS = Baumgarte(1e3, 1e3)
 PENALTY = Penalty(1e8, 1.0, 1e2)
-#: stored instants are this far apart [s]
+#: interval between stored states [s]
 STORED = 0.01
-#: start of the plate as printed [m], and as it hangs at rest between its exits
+#: initial position of the plate as printed [m], and at rest between its exit points
 PRINTED, AT_REST = (0.0, -0.25, 0.37), (0.0, 0.25, 0.37)
 #: inertia of a pulley about its swivel axis [kg m^2]
 PULLEY_INERTIA = 5e-3
 
 
 def suspended(model: int, position=AT_REST) -> Experiment:
-    """The plate of section 4.3 on exits of Model 1, 2 or 3, at the paper's step and
-    stabilisation."""
+    """Plate of section 4.3 with exit points of Model 1, 2 or 3, with time step and stabilisation of
+    the paper."""
     example = experiment_of("suspended")
     robot = robot_of(example)
     old = robot.exits
@@ -54,7 +54,8 @@ def suspended(model: int, position=AT_REST) -> Experiment:
 
 
 def picking(centred: bool) -> Experiment:
-    """Section 3.3.5, the payload in the middle as printed, or beside it as in the example."""
+    """Pick of section 3.3.5, with the payload in the middle as printed (`centred`), or beside it as
+    in the example."""
     example = experiment_of("pick_and_place")
     if not centred:
         return example
@@ -67,7 +68,8 @@ def picking(centred: bool) -> Experiment:
 
 
 def overturning(linear_damping: float = 1.0, angular_damping: float = 0.02) -> Experiment:
-    """Section 5.3 with constant lengths and cables that may push, every step stored."""
+    """Overturning of section 5.3 with constant lengths and cables that can push; every step is
+    stored."""
     example = experiment_of("overturning")
     robot = eqx.tree_at(
         lambda r: (r.linear_damping, r.angular_damping),
@@ -79,8 +81,8 @@ def overturning(linear_damping: float = 1.0, angular_damping: float = 0.02) -> E
 
 
 def motorised(base: Experiment, stiffness: float = 7.0, damping: float = 0.1) -> Experiment:
-    """The same with all three lengths held by the paper's motors under PD control [N m/rad, N m s]
-    instead of being exact."""
+    """Replace the exact lengths of an experiment by motors of the paper, which hold all three
+    lengths under PD control [N m/rad, N m s]."""
     robot = robot_of(base)
     n = robot.n_cables
     drum = {"zero_length": robot.lengths(), "radius": 0.03, "rotor_inertia": 8.5e-5}
@@ -100,7 +102,7 @@ def robot_of(experiment: Experiment) -> CableRobot:
 
 
 def with_step(experiment: Experiment, dt: float, **changes) -> Experiment:
-    """The experiment with another time step [s], in which pulses are sampled too."""
+    """Return the experiment with another time step [s], with which pulses are sampled too."""
     control = experiment.control
     if isinstance(control, Pulses):
         control = dataclasses.replace(control, period=dt)

@@ -1,4 +1,4 @@
-"""The study as text and as data."""
+"""Results of the study as text tables and as data."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from .experiments import MODELS, Drift, Study, rms
 
 
 def as_text(study: Study, claims: list[Claim]) -> str:
-    """Everything, for people."""
+    """Return all results as readable text."""
     parts = [
         section(
             "Table 3. Position of the plate, RMS over 10 s [m]: the paper against ADAMS, ours "
@@ -110,7 +110,7 @@ def seconds(study: Study) -> list[list[str]]:
 
 
 def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
-    """Everything, for machines: only dictionaries, lists, texts and finite numbers or None."""
+    """Return all results as dictionaries, lists, texts, finite numbers or None, for JSON."""
     events = study.unilateral.events
     assert events is not None
     happened = np.isfinite(np.asarray(events.time))

@@ -1,4 +1,4 @@
-"""The paper's claims, each judged from what was measured."""
+"""Claims of the paper, each judged by the measured results."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _CHATTER = 0.05
 
 
 def judge(study: Study) -> list[Claim]:
-    """All claims, in the order of the paper."""
+    """Judge all claims, in the order of the paper."""
     return [
         _rigid_stable(study),
         _rigid_agree(study),

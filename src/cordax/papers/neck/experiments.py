@@ -1,4 +1,4 @@
-"""Everything the study measures, in one structure."""
+"""Experiments of the study, with all results in one structure."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -78,7 +78,7 @@ class Study(NamedTuple):
 
 
 def measure(say: Callable[[str], None]) -> Study:
-    """Run every experiment; `say` receives a line before each group."""
+    """Run every experiment; `say` is called with a line before each group."""
     kinds: tuple[Tendons, ...] = ("rigid", "elastic")
     cases: dict[tuple[int, Tendons], Controlled] = {
         (n, kind): controlled(n, kind) for n in JOINTS for kind in kinds
@@ -89,7 +89,7 @@ def measure(say: Callable[[str], None]) -> Study:
     # the implicit ones, which come last by name, take longest and go first
     pairs = [(cases[3, "elastic"], name) for name in reversed(others)]
     pairs += [(case, name) for case in cases.values() for name in SCHEMES.values()]
-    with ThreadPoolExecutor() as pool:  # XLA compiles outside of Python's lock
+    with ThreadPoolExecutor() as pool:  # XLA compiles without holding the GIL
         list(pool.map(lambda pair: march(*pair, dt=1e-4, duration=1e-4), pairs))
     say("the motion at 2 ms: 3 and 4 joints, rigid and elastic tendons, both schemes")
     runs = _timed(

@@ -1,4 +1,4 @@
-"""The pictures of the study."""
+"""Figures of the study."""
 
 from pathlib import Path
 
@@ -21,10 +21,10 @@ _SCHEME_STYLE = {
 
 
 def write(study: Study, folder: Path) -> list[Path]:
-    """All figures, as PNG files in `folder`."""
+    """Write all figures, as PNG files in `folder`."""
     import matplotlib
 
-    matplotlib.use("Agg")  # files only: no window system needed
+    matplotlib.use("Agg")  # writes files only, so no display is needed
     import matplotlib.pyplot as plt
 
     from ...plot import plot_snapshots, save_figure

@@ -1,4 +1,4 @@
-"""The study as text and as data."""
+"""Results of the study as text tables and as data."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ _TABLE_3 = {
 
 
 def as_text(study: Study, claims: list[Claim]) -> str:
-    """Everything, for people."""
+    """Return all results as readable text."""
     parts = [
         "Times: the paper's are of MATLAB on an unknown machine, ours of compiled runs on this;\n"
         "only their ratios compare.",
@@ -174,7 +174,7 @@ def schemes(study: Study) -> list[list[str]]:
 
 
 def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
-    """Everything, for machines: only dictionaries, lists, texts and finite numbers or None."""
+    """Return all results as dictionaries, lists, texts, finite numbers or None, for JSON."""
     seconds = lambda run: run.seconds
     data = {
         "settings": {"duration_s": DURATION},

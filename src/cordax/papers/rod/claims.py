@@ -1,4 +1,4 @@
-"""The paper's claims, each judged from what was measured."""
+"""Claims of the paper, each judged by the measured results."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _GROWS = 1.1
 
 
 def judge(study: Study) -> list[Claim]:
-    """All claims, in the order of the paper."""
+    """Judge all claims, in the order of the paper."""
     return [
         _torsion(study),
         _mass(study),

@@ -1,4 +1,4 @@
-"""Everything the study measures, in one structure."""
+"""Experiments of the study, with all results in one structure."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -104,13 +104,13 @@ class Study(NamedTuple):
 
 
 def measure(say: Callable[[str], None]) -> Study:
-    """Run every experiment; `say` receives a line before each group."""
+    """Run every experiment; `say` is called with a line before each group."""
     say("compiling")
     rod = soft_rod()
     # the slowest first
     pairs = [(rod, name) for name in reversed(LABELS)]
     pairs += [(soft_rod(*cell), "forest_ruth_4") for cell in reversed(CELLS) if cell != (9, 101)]
-    with ThreadPoolExecutor(2) as pool:  # XLA compiles outside of Python's lock
+    with ThreadPoolExecutor(2) as pool:  # XLA compiles without holding the GIL
         list(pool.map(lambda pair: march(*pair, dt=STEP, duration=5 * STEP, stride=5), pairs))
     say("the paper's tables: computing times")
     seconds = {load: {name: _seconds(name, load) for name in PAPERS} for load in AMPLITUDE}

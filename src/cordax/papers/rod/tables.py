@@ -1,4 +1,4 @@
-"""The study as text and as data."""
+"""Results of the study as text tables and as data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ _PAPER_MACHINE = "the paper's on an Intel i5-3210M, ours after compilation on th
 
 
 def as_text(study: Study, claims: list[Claim]) -> str:
-    """Everything, for people."""
+    """Return all results as readable text."""
     grid = "10 s at 0.8 ms with Forest-Ruth by control points (rows) and samples (columns): paper"
     unmeasured = "-- where not measured here"
     parts = [
@@ -187,7 +187,7 @@ def aluminium(study: Study) -> list[list[str]]:
 
 
 def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
-    """Everything, for machines: only dictionaries, lists, texts and finite numbers or None."""
+    """Return all results as dictionaries, lists, texts, finite numbers or None, for JSON."""
     by_time = lambda x: {f"{t:g}": s for t, s in x.items()}
     by_cell = lambda x: {f"{n}x{m}": s for (n, m), s in x.items()}
     timed = {

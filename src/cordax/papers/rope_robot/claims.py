@@ -1,4 +1,4 @@
-"""The paper's claims, each judged from what was measured."""
+"""Claims of the paper, each judged by the measured results."""
 
 from ..report import Claim, Verdict
 from ..timing import ratio
@@ -15,7 +15,7 @@ _BETTER = 0.8
 
 
 def judge(study: Study) -> list[Claim]:
-    """All claims, in the order of the paper."""
+    """Judge all claims, in the order of the paper."""
     return [
         _dimension(study),
         _taut_slack_taut(study),

@@ -1,4 +1,4 @@
-"""Everything the study measures, in one structure."""
+"""Experiments of the study, with all results in one structure."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -53,7 +53,7 @@ def measure(
     duration: float = DURATION,
     rounds: int = ROUNDS,
 ) -> Study:
-    """Run every experiment; `say` receives a line before each group."""
+    """Run every experiment; `say` is called with a line before each group."""
     say("the whole robot: taut, slack, taut")
     robot = two_rope_robot(segments)
     start, push = robot.rest(), lift()

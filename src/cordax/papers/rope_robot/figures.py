@@ -1,4 +1,4 @@
-"""The pictures of the study, and a film."""
+"""Figures of the study, and a film."""
 
 from pathlib import Path
 
@@ -14,10 +14,10 @@ _FILMED = 8.0
 
 
 def write(study: Study, folder: Path) -> list[Path]:
-    """All figures, as PNG files, and a GIF film, in `folder`."""
+    """Write all figures, as PNG files, and a GIF film, in `folder`."""
     import matplotlib
 
-    matplotlib.use("Agg")  # files only: no window system needed
+    matplotlib.use("Agg")  # writes files only, so no display is needed
     import matplotlib.pyplot as plt
 
     from ...plot import animate, plot_snapshots, save_figure

@@ -1,4 +1,4 @@
-"""The study as text and as data."""
+"""Results of the study as text tables and as data."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .setup import PAPER_SECONDS
 
 
 def as_text(study: Study, claims: list[Claim]) -> str:
-    """Everything, for people."""
+    """Return all results as readable text."""
     parts = [
         section(
             f"Models of two ropes of {study.reduced.segments} segments and a platform, "
@@ -54,7 +54,7 @@ def seconds(study: Study) -> list[list[str]]:
 
 
 def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
-    """Everything, for machines: only dictionaries, lists, texts and finite numbers or None."""
+    """Return all results as dictionaries, lists, texts, finite numbers or None, for JSON."""
     r = study.reduced
     data = {
         "motion": {k: list(x) if isinstance(x, tuple) else x for k, x in _motion(study)},

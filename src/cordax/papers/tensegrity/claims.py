@@ -1,4 +1,4 @@
-"""The thesis' claims, each judged from what was measured."""
+"""Claims of the thesis, each judged by the measured results."""
 
 import itertools
 
@@ -36,7 +36,7 @@ _HELD = 0.01
 
 
 def judge(study: Study) -> list[Claim]:
-    """All claims, in the order of the thesis."""
+    """Judge all claims, in the order of the thesis."""
     return [
         _spline(study),
         _printed_spline(study),

@@ -1,4 +1,4 @@
-"""Everything the study measures, in one structure."""
+"""Experiments of the study, with all results in one structure."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -45,8 +45,8 @@ class Study(NamedTuple):
 
 
 def measure(say: Callable[[str], None], full: bool = False, share: float = 1.0) -> Study:
-    """Run every experiment; `say` receives a line before each group. `full`: all horizons and steps
-    of the thesis; `share` of every duration, for trying out."""
+    """Run every experiment; `say` is called with a line before each group. `full`: whether to use
+    all durations and steps of the thesis; `share`: fraction of every duration, for short trials."""
     whole = lambda duration: round(share * duration / 0.1) * 0.1
     say("the spline")
     curve = spline()

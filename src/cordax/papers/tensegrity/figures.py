@@ -1,4 +1,4 @@
-"""The pictures of the study, as in the thesis, and films."""
+"""Figures of the study, as in the thesis, and films."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ _CABLES = [f"{side}{i}" for i in (1, 2, 3) for side in ("top ", "bottom ")]
 
 
 def write(study: Study, folder: Path) -> list[Path]:
-    """All figures, as PNG files, and GIF films, in `folder`."""
+    """Write all figures, as PNG files, and GIF films, in `folder`."""
     import matplotlib
 
-    matplotlib.use("Agg")  # files only: no window system needed
+    matplotlib.use("Agg")  # writes files only, so no display is needed
     import matplotlib.pyplot as plt
 
     from ...plot import animate, plot_snapshots, save_figure

@@ -1,4 +1,4 @@
-"""The study as text and as data."""
+"""Results of the study as text tables and as data."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .strut import ENDS, VARIANTS
 
 
 def as_text(study: Study, claims: list[Claim]) -> str:
-    """Everything, for people."""
+    """Return all results as readable text."""
     parts = [
         section(
             f"Section 5.2. Constant torques, E = {VARIANTS_MODULUS / 1e6:g} MPa: psi at the end, "
@@ -83,7 +83,7 @@ def moved(study: Study) -> list[list[str]]:
 
 
 def as_data(study: Study, claims: list[Claim]) -> dict[str, Any]:
-    """Everything, for machines: only dictionaries, lists, texts and finite numbers or None."""
+    """Return all results as dictionaries, lists, texts, finite numbers or None, for JSON."""
     data = {
         "full": study.full,
         "spline": {
