@@ -42,7 +42,7 @@ def displacement(phi, x):
 
 
 def inverse_displacement(phi, x):
-    """The vector (3,) that `displacement` maps to `x`, for |phi| < 2 pi."""
+    """Inverse of `displacement`: the vector (3,) that it maps to `x`, for |phi| < 2 pi."""
     square, small, safe, sinc, cosine = _half_angle(phi)
     series = 1.0 / 12.0 + square * (1.0 / 720.0 + square * (1.0 / 30240.0 + square / 1209600.0))
     second = jnp.where(small, series, (1.0 - cosine / jnp.where(small, 1.0, sinc)) / safe)
@@ -69,13 +69,13 @@ def _half_angle(phi):
 
 
 def retract(q, phi):
-    """Turn `q` by the body-fixed rotation vector `phi` [rad] and normalise."""
+    """Rotate `q` by the body-fixed rotation vector `phi` [rad] and normalise."""
     turned = multiply(q, exponential(phi))
     return turned / safe_norm(turned)
 
 
 def logarithm(q):
-    """The rotation vector [rad], shape (3,), of a unit quaternion, at most pi long; smooth at
+    """Rotation vector [rad], shape (3,), of a unit quaternion. Its length is at most pi; smooth at
     zero."""
     q = jnp.where(q[0] < 0, -q, q)  # q and -q are the same rotation
     square = jnp.sum(q[1:] * q[1:])
@@ -87,7 +87,7 @@ def logarithm(q):
 
 
 def difference(p, q):
-    """The body-fixed rotation vector [rad] that turns `p` into `q`: the inverse of `retract`."""
+    """Body-fixed rotation vector [rad] that rotates `p` into `q`: the inverse of `retract`."""
     return logarithm(multiply(p * jnp.array([1.0, -1.0, -1.0, -1.0]), q))
 
 

@@ -1,4 +1,4 @@
-"""Functions whose derivatives exist where the textbook form divides by zero.
+"""Functions with finite derivatives at points where the textbook form divides by zero.
 
 Straight rods, cables of zero length and aligned pulleys are normal configurations: the value and
 all derivatives must be finite there."""

@@ -45,7 +45,7 @@ class Problem(eqx.Module):
 
     @property
     def size(self) -> int:
-        """Number of search coordinates."""
+        """Number of search coordinates, of parameters and nodes."""
         nodes = math.prod(self.segments.shape) if self.segments else 0
         return self.parameters.size + nodes
 
@@ -81,7 +81,8 @@ class Problem(eqx.Module):
         return {"cost": cost, "rows": rows, "gaps": jnp.zeros((0,), cost.dtype)}
 
     def over_scenarios(self, one: Callable, *more) -> Any:
-        """`one(scenario, *more)` for all scenarios; `more` have an axis (n_scenarios,) in front."""
+        """Evaluate `one(scenario, *more)` for all scenarios. Arrays of `more` have a leading axis
+        (n_scenarios,)."""
         if self.scenarios:
             return jax.vmap(one)(self.scenarios, *more)
         first = jax.tree.map(lambda x: x[0], more)
@@ -148,7 +149,7 @@ class Problem(eqx.Module):
         return self.over_scenarios(one, self.nodes(y), self.segments)
 
     def assembled(self, y, runs: Trajectory) -> dict[str, Any]:
-        """Cost, constraints and gaps of the segments."""
+        """Cost, constraints and gaps of the motion that consists of the segments `runs`."""
 
         def one(scenario, nodes, segments, runs):
             system = self.variant(y, scenario).system
@@ -180,7 +181,7 @@ class Problem(eqx.Module):
         return values | more | {"good": _succeeded(runs)}, slopes
 
     def solution(self, y) -> Experiment:
-        """The experiment with the parameters at `y`."""
+        """Experiment with the parameters and the duration at `y`."""
         y = jnp.asarray(y)
         experiment, duration = self.variant(y, {}), self.parameters.duration(y)
         if duration is None:

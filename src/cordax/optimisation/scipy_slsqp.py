@@ -41,7 +41,7 @@ class Search:
         self.high = np.concatenate([np.zeros(0), *(np.full(n, c.high / c.scale) for c, n in pairs)])
 
     def box(self) -> Box:
-        """Bounds of `y`."""
+        """Bounds (low, high) of each search coordinate."""
         parameters = self.problem.parameters
         free = (-math.inf, math.inf)
         low, high = zip(*(b or free for b in parameters.number_bounds), strict=True)
@@ -203,9 +203,10 @@ class Search:
         return cost + (1e6 * self.scale * out if out > ACTIVE else 0.0)
 
     def _projected_gradient(self) -> np.ndarray:
-        """Gradient of the Lagrangian at the last point, (size,): the cost's gradient less its
-        best approximation by active constraints and bounds with multipliers of the right sign.
-        Zero at a first-order optimum."""
+        """Gradient of the Lagrangian at the last point, (size,), zero at a first-order optimum.
+
+        It is the gradient of the cost less its best approximation by gradients of active
+        constraints and bounds, with multipliers of the right sign."""
         from scipy.optimize import lsq_linear
 
         y = self.at

@@ -1,4 +1,4 @@
-"""Sweeps: one experiment in thousands of variants, on disk and resumable."""
+"""Sweeps: simulation of thousands of variants of one experiment, stored on disk, resumable."""
 
 from ._sweep import sweep
 from .measures import Envelope, Measure
