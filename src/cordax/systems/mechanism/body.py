@@ -20,16 +20,16 @@ from .joints import Fixed, Joint
 from .solids import Solid
 
 WORLD = "world"
-#: placeholder for the name of a body or joint when loops or cables of one kind are batched
+#: placeholder for the name of a body or joint where loops or cables of one kind are batched
 NAMELESS = "*"
 
 
 class Body(eqx.Module):
     """Rigid body connected to a `parent` (a name; "world" is the ground) by a `joint`.
 
-    `at` (3,) [m] and `turned` (3, 3) place the joint's predecessor frame in the parent; `solids`
-    are what the body is made of, in its own axes, none for a massless body. `start` and
-    `start_rate` are coordinates and velocities of the joint in the default state."""
+    `at` (3,) [m] and `turned` (3, 3) are position and rotation of the joint's predecessor frame in
+    the parent. `solids` are the parts of the body in body axes; a body without solids is massless.
+    `start` and `start_rate` are coordinates and velocities of the joint in the default state."""
 
     name: str = name_field()
     joint: Joint = part_field(default_factory=Fixed)
@@ -59,7 +59,7 @@ class Body(eqx.Module):
                 require_finite(where + name, value)
 
     def inertia(self) -> Solid:
-        """Combined mass, centre and inertia of all solids."""
+        """Total mass, centre of mass and inertia of all solids."""
         mass = sum((s.mass for s in self.solids), jnp.zeros(()))
         first = sum((s.mass * s.centre for s in self.solids), jnp.zeros(3))
         heavy = mass > 0
@@ -77,7 +77,7 @@ def _solids(given) -> tuple[Solid, ...]:
     if isinstance(given, Sequence):
         given = tuple(given)
         for solid in given:
-            if type(solid) is not object:  # a placeholder of a transformation
+            if type(solid) is not object:  # placeholder of a JAX transformation
                 require_instance("solids", solid, Solid)
         return given
     if type(given) is not object:

@@ -1,4 +1,4 @@
-"""Drawing of a mechanism: bars between bodies, cables along their paths, and turning wheels."""
+"""Drawing of a mechanism: bars between bodies, cables along their paths, and rotating wheels."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from .wraps import Wrap
 def scene(
     at: Instant, bodies: tuple[Body, ...], loops: tuple[Loop, ...], elements: tuple[Element, ...]
 ) -> Scene:
-    """Scene of one configuration. Cables are in the order of `tensions`."""
+    """Scene of one configuration. The cables have the same order as in `tensions`."""
     R, p = with_ground(at.motions.poses.R, at.motions.poses.p)
     tree, wound = at.tree, [e for e in elements if isinstance(e, WoundCables)]
     ends = {tree.body(name) for law in wound for name in law.cables}
@@ -66,7 +66,7 @@ def _surface(guide: Wrap, R, p) -> Bodies:
 
 
 def tensions(at: Instant, loops, elements, multipliers) -> Float[Array, " n"] | None:
-    """Tension of every cable [N], the mean of its segments if friction makes them differ; None
+    """Tension of every cable [N]; the mean over its segments if friction makes them differ. None
     without cables."""
     found = [e.tension(e.state(at)) for e in elements if isinstance(e, WoundCables)]
     found += [jnp.mean(e.state(at).tension, axis=1) for e in elements if isinstance(e, CableSet)]
@@ -89,7 +89,7 @@ def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
         if isinstance(loop, SphericalLoop):
             points = loop.point, loop.successor_point
             ends += zip(map(tree.body, loop.bodies), points, strict=True)
-    # a body without children ends as far beyond its centre of mass as its origin lies before it
+    # a body without children is drawn as far beyond its centre of mass as its origin is before it
     last = set(range(tree.n_bodies)) - {*tree.parent.tolist(), *(i for i, _ in ends)}
     ends += [(i, 2.0 * bodies[i].inertia().centre) for i in sorted(last) if bodies[i].solids]
     for element in elements:
@@ -110,8 +110,8 @@ def _bars(tree: Tree, bodies, loops, elements, cables: set[int], R, p) -> list:
 
 def _routed(at: Instant, loops, elements):
     """Yield cables over guides, one kind at a time: routes, indices of the bodies that carry the
-    guides (n, g), and lengths that drums at the first and the last end have paid out (n, 2) [m],
-    excluding drums that turn with their carrier."""
+    guides (n, g), and the lengths that drums at the first and the last end have paid out
+    (n, 2) [m]. Drums that turn with their carrier are excluded."""
     for element in elements:
         if isinstance(element, CableSet):
             paid_out = _at_ends(element.drums(at.tree), element.paid_out, at.q)
@@ -135,7 +135,7 @@ def _at_ends(drums: Drums, paid_out, q) -> Float[Array, "n 2"]:
 
 def _wheels(route: Route, R, p, paid_out) -> list[Bodies]:
     """Wheels of the pulleys of one cable. An inner pulley turns as the cable runs over it without
-    slipping, a drum as it pays out (2,) [m]."""
+    slip; a drum turns as it pays out `paid_out`, shape (2,) [m]."""
     state, last, found = route.at(R, p), len(route.guides) - 1, []
     for i, (guide, frame) in enumerate(zip(route.guides, frames(R, p), strict=True)):
         if not isinstance(guide, Pulley):

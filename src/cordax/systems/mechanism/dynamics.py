@@ -1,5 +1,5 @@
-"""Mass matrix and velocity terms of a tree: composite bodies and recursive Newton-Euler, each as
-sums over subtrees in world axes."""
+"""Mass matrix and velocity terms of a tree by the composite-rigid-body and recursive Newton-Euler
+algorithms, each written as sums over subtrees in world axes."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,8 @@ from .tree import Tree, picked
 
 
 class Masses(NamedTuple):
-    """Per body, in its own axes: mass (N,), centre (N, 3), inertia about the centre (N, 3, 3)."""
+    """Mass properties of the bodies, in body axes: mass (N,), centre (N, 3), inertia about the
+    centre (N, 3, 3)."""
 
     mass: Float[Array, " N"]
     centre: Float[Array, "N 3"]
@@ -23,8 +24,8 @@ class Masses(NamedTuple):
 
 
 class WorldInertia(NamedTuple):
-    """Spatial inertias about the world's origin: mass (N,), first moment (N, 3), second (N, 3,
-    3)."""
+    """Spatial inertias about the world's origin: mass (N,), first moment (N, 3), second moment (N,
+    3, 3)."""
 
     mass: Float[Array, " N"]
     first: Float[Array, "N 3"]
@@ -66,8 +67,8 @@ def world_inertia(poses: Poses, masses: Masses) -> WorldInertia:
 
 
 def mass_matrix(tree: Tree, poses: Poses, inertia: WorldInertia) -> Float[Array, "n_v n_v"]:
-    """Mass matrix by the composite-rigid-body algorithm: velocity k moves its subtree as one body,
-    and `M_jk = S_j . F_k` where j is on the path from k to the root."""
+    """Mass matrix by the composite-rigid-body algorithm. Velocity k moves its subtree as one rigid
+    body, and `M_jk = S_j . F_k` where j is on the path from k to the root."""
     n = tree.n_bodies
     flat = jnp.concatenate(
         [inertia.mass[:, None], inertia.first, inertia.second.reshape(n, 9)], axis=1
@@ -96,12 +97,13 @@ def bias(tree: Tree, at: Motions, inertia: WorldInertia, gravity, wrenches=None)
 
 
 def weights(poses: Poses, masses: Masses, gravity) -> Float[Array, "N 6"]:
-    """Wrenches of gravity (3,) [m/s^2] on the bodies about the world's origin."""
+    """Wrenches of gravity (3,) [m/s^2] on the bodies, about the world's origin."""
     force = masses.mass[:, None] * gravity
     return jnp.concatenate([cross(centres(poses, masses), force), force], axis=1)
 
 
 def joint_forces(tree: Tree, poses: Poses, wrenches) -> Float[Array, " n_v"]:
-    """Generalised forces of `wrenches` (N, 6) about the world's origin on the bodies."""
+    """Generalised forces that correspond to `wrenches` (N, 6) on the bodies, about the world's
+    origin."""
     total = tree.below_sum(wrenches)
     return jnp.sum(poses.S * take(total, tree.owner), axis=1)

@@ -1,9 +1,9 @@
 """Form-finding of tensegrity structures: self-stress, mechanisms, stability, and simulation models.
 
 A structure consists of nodes joined by bars and cables. If its equilibrium matrix has a null space,
-its forces can balance without a load. Force densities (force per length) in that null space,
-positive in cables and negative in bars, hold the structure together. The computation runs once, in
-NumPy."""
+member forces can be in equilibrium without a load. Force densities (force per length) in that null
+space that are positive in cables and negative in bars hold the structure together. The computation
+runs once, in NumPy."""
 
 from typing import NamedTuple
 
@@ -18,12 +18,13 @@ from .joints import Floating, rotation_between
 from .mechanism import Mechanism
 from .solids import cylinder
 
-#: singular values below this share of the largest count as zero
+#: singular values below this fraction of the largest count as zero
 _ZERO = 1e-9
 
 
 class Structure(NamedTuple):
-    """`nodes` (n, 3) [m], `bars` (b, 2) and `cables` (c, 2): indices of the nodes they join."""
+    """Tensegrity structure: `nodes` (n, 3) [m], and `bars` (b, 2) and `cables` (c, 2), the indices
+    of the nodes that they join."""
 
     nodes: np.ndarray
     bars: np.ndarray
@@ -31,15 +32,18 @@ class Structure(NamedTuple):
 
     @property
     def members(self) -> np.ndarray:
-        """Cables, then bars, shape (m, 2)."""
+        """Members of the structure: cables, then bars, shape (m, 2)."""
         return np.concatenate([self.cables, self.bars])
 
 
 class SelfStress(NamedTuple):
-    """`states` (s, m): an orthonormal basis of the force densities without load, cables first;
-    `mechanisms`: number of infinitesimal ones besides the six of a rigid body; `densities` (m,)
-    [1/m]: the state, where it is the only one, in which the first cable has 1, else None;
-    `stable`: whether it has the right signs and stiffens every mechanism."""
+    """Self-stress of a structure.
+
+    - `states` (s, m): orthonormal basis of the force densities without load, cables first;
+    - `mechanisms`: number of infinitesimal mechanisms besides the six rigid-body motions;
+    - `densities`, shape (m,) [1/m]: if there is only one state, that state scaled to 1 in the first
+      cable, else None;
+    - `stable`: whether that state has the right signs and stiffens every mechanism."""
 
     states: np.ndarray
     mechanisms: int
@@ -58,7 +62,7 @@ def equilibrium_matrix(structure: Structure) -> np.ndarray:
 
 
 def self_stress(structure: Structure) -> SelfStress:
-    """Self-stress, mechanisms and stability of a structure, from its geometry."""
+    """Compute self-stress, mechanisms and stability of a structure from its geometry."""
     A = equilibrium_matrix(structure)
     U, s, Vt = np.linalg.svd(A)
     rank = int(np.sum(s > _ZERO * s[0]))
@@ -73,8 +77,8 @@ def self_stress(structure: Structure) -> SelfStress:
 
 
 def _stiffened(structure: Structure, q, free) -> bool:
-    """Whether the stress gives every mechanism (null vectors `free` (3n, k) without rigid motions)
-    a positive stiffness."""
+    """Whether the self-stress `q` gives every mechanism (null vectors `free` (3n, k) without rigid
+    motions) a positive stiffness."""
     nodes = structure.nodes
     centred = nodes - nodes.mean(axis=0)
     rigid = [np.tile(e, (len(nodes), 1)) for e in np.eye(3)]
@@ -99,9 +103,11 @@ def density_matrix(structure: Structure, q) -> np.ndarray:
 
 def find_form(structure: Structure, *, iterations: int = 1000, tolerance=1e-13) -> Structure:
     """Find nodes near the given ones at which the structure has a self-stress with cables in
-    tension and bars in compression. The iteration alternates between the force densities nearest to
-    equilibrium at the present nodes and the nearest nodes in equilibrium under these densities.
-    Raises if it does not converge."""
+    tension and bars in compression.
+
+    The iteration alternates between two steps: force densities nearest to equilibrium at the
+    current nodes, and the nearest nodes in equilibrium under these densities. Raises if it does not
+    converge."""
     n_cables = len(structure.cables)
     sign = np.concatenate([np.ones(n_cables), -np.ones(len(structure.bars))])
     size = np.linalg.norm(structure.nodes)
@@ -131,9 +137,11 @@ def _square(D):
 
 @declare_units(radius="m", height="m", twist="rad")
 def prism(n: int, *, radius=0.5, height=1.0, twist=None) -> Structure:
-    """n bars between two n-gons of a `radius` [m] at a `height` [m]; cables along both n-gons,
-    bottom first, and n upright ones. `twist` [rad] of the top against the bottom along the bars;
-    by default pi/2 + pi/n, the only one that carries a self-stress."""
+    """Tensegrity prism: n bars between two n-gons of a `radius` [m] at a `height` [m], cables along
+    both n-gons (bottom first) and n upright cables.
+
+    `twist` [rad] is the rotation of the top relative to the bottom along the bars. The default is
+    pi/2 + pi/n, the only twist with a self-stress."""
     require(n >= 3, "n", n, "3 or more bars")
     twist = np.pi / 2 + np.pi / n if twist is None else twist
     corner = 2 * np.pi / n * np.arange(n)
@@ -153,7 +161,8 @@ def prism(n: int, *, radius=0.5, height=1.0, twist=None) -> Structure:
 
 @declare_units(length="m")
 def expanded_octahedron(length=1.0) -> Structure:
-    """Six bars of a `length` [m] in three parallel pairs half a length apart, 24 cables."""
+    """Expanded octahedron: six bars of a `length` [m] in three parallel pairs half a length apart,
+    and 24 cables."""
     a, b = 0.5 * length, 0.25 * length
     nodes, bars = [], []
     for axis in range(3):
@@ -190,8 +199,9 @@ def as_mechanism(
 ) -> Mechanism:
     """Mechanism of the structure: bars are free bodies, with cables between their ends.
 
-    `prestress` [N]: force of the first cable in the self-stress that the cables are cut for;
-    `stiffness` E A [N] and `viscosity` mu A [N s] of the cables; bars are solid cylinders."""
+    `prestress` [N]: force of the first cable in the self-stress that determines the unstretched
+    cable lengths; `stiffness` E A [N] and `viscosity` mu A [N s] of the cables. Bars are solid
+    cylinders."""
     found = self_stress(structure)
     require(found.densities is not None, "structure", "no single self-stress", "exactly one")
     nodes, ends, bodies = structure.nodes, {}, []

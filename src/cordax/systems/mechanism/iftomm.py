@@ -14,15 +14,16 @@ from .solids import Solid, box, point_mass, rod
 
 
 def simple_pendulum() -> Mechanism:
-    """A01: 1 kg on 1 m, from rest at x = -1 m, y = 0; gravity along -y."""
+    """A01: simple pendulum of 1 kg on 1 m, from rest at x = -1 m, y = 0; gravity along -y."""
     bob = point_mass(1.0, (1.0, 0.0, 0.0))
     arm = Body("arm", Revolute("z"), solids=bob, start=[math.pi])
     return Mechanism([arm], gravity=(0.0, -9.81, 0.0))
 
 
 def n_four_bar(n: int) -> Mechanism:
-    """A02: n windows of 2n + 1 thin rods of 1 m and 1 kg, upright, the top moving with 1 m/s along
-    x. Passes positions in which the constraints lose rank, the rods all in one line."""
+    """A02: n windows of 2n + 1 thin rods of 1 m and 1 kg, upright, the top moving at 1 m/s along x.
+
+    The mechanism passes positions in which the constraints lose rank, with all rods in one line."""
     require(n >= 1, "n", n, "1 or more windows")
     bar = rod(1.0, mass=1.0, centre=(0.5, 0.0, 0.0))
     bodies, loops = [], []
@@ -42,7 +43,8 @@ def n_four_bar(n: int) -> Mechanism:
 
 
 def andrews_squeezer() -> Mechanism:
-    """A03: seven bodies in a plane, three loops through one point, a spring and a motor."""
+    """A03: Andrews' squeezer, seven bodies in a plane with three loops through one point, a spring
+    and a motor."""
 
     def plate(mass, inertia, x=0.0, y=0.0):
         return Solid(mass, (x, y, 0.0), np.diag([0.5 * inertia, 0.5 * inertia, inertia]))
@@ -74,8 +76,10 @@ def andrews_squeezer() -> Mechanism:
 
 
 def bricard() -> Mechanism:
-    """A04: five rods of 1 m and 1 kg, 0.1 m square, on six hinges; one degree of freedom although
-    its constraints, by their number, leave none: one row is redundant in every position."""
+    """A04: Bricard mechanism, five rods of 1 m and 1 kg, 0.1 m square, on six hinges.
+
+    It has one degree of freedom, although the number of its constraints leaves none: one row is
+    redundant in every position."""
     joints = np.array([(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)], float)
     bodies = []
     for i, axis in enumerate("yzxyz"):

@@ -1,10 +1,10 @@
-"""Involute joint: a cable wound on a pulley; the successor is the free end of the cable.
+"""Involute joint: a cable wound on a pulley. The successor frame is at the free end of the cable.
 
-The predecessor frame is the pulley's, centred, with z along its axis. The cable leaves the pulley
+The predecessor frame is centred in the pulley, with z along its axis. The cable leaves the pulley
 at the tangent point `r j` and runs along `+i` of the successor frame for a length l; q1 is the
 angle by which it has unwound. Turning the pulley by +delta at a fixed direction of the cable winds
-in `r delta`. The three elastic variants are one mechanical system in other coordinates
-(J. Lieskovsky, "Positioning of tensegrity structures", 2022, eqs. 3.1.18 to 3.1.32)."""
+in `r delta`. The three elastic variants describe the same mechanical system in different
+coordinates (J. Lieskovsky, "Positioning of tensegrity structures", 2022, eqs. 3.1.18 to 3.1.32)."""
 
 from typing import ClassVar, NamedTuple
 
@@ -18,7 +18,7 @@ from .joints import Joint, JointMotion
 
 
 class CableState(NamedTuple):
-    """Of one wound cable: unstretched free length `rest` [m], `stretch` u [m], its gradient
+    """State of one wound cable: unstretched free length `rest` [m], `stretch` u [m], its gradient
     `by_q` (2,), `strain` and `strain_rate` [1/s]."""
 
     rest: Float[Array, ""]
@@ -29,10 +29,11 @@ class CableState(NamedTuple):
 
 
 class Involute(Joint):
-    """Base class of all variants: `radius` r [m] of the pulley, at the centre line of the cable."""
+    """Base class of the involute joints. `radius` r [m] of the pulley is measured to the centre
+    line of the cable."""
 
     radius: Float[Array, ""] = float_field(unit="m")
-    #: the one of the two coordinates that does not depend on the position of the cable end
+    #: name of the coordinate that does not depend on the position of the cable end
     independent: ClassVar[str] = ""
 
     def __check_init__(self):
@@ -44,11 +45,11 @@ class Involute(Joint):
         raise NotImplementedError
 
     def at_strain(self, unwound, strain) -> Float[Array, " 2"]:
-        """Coordinates at an unwound angle [rad] and a strain."""
+        """Coordinates for a given unwound angle [rad] and strain."""
         raise NotImplementedError
 
     def velocities_at(self, q, unwound_rate, strain_rate) -> Float[Array, " 2"]:
-        """Velocities at rates of the unwound angle and of the strain."""
+        """Velocities for given rates of the unwound angle and of the strain."""
         raise NotImplementedError
 
     def _pose(self, angle, length):
@@ -62,7 +63,7 @@ class Involute(Joint):
 
 
 class RigidInvolute(Involute):
-    """Inextensible cable. One coordinate: the unwound angle [rad]."""
+    """Involute joint with an inextensible cable. Its only coordinate is the unwound angle [rad]."""
 
     coordinates = ("unwound",)
     units = ("rad",)
@@ -78,7 +79,8 @@ class RigidInvolute(Involute):
 
 
 class StretchInvolute(Involute):
-    """Coordinates: the unwound angle [rad] and the stretch u [m]; l = r q1 + u."""
+    """Involute joint whose coordinates are the unwound angle [rad] and the stretch u [m]; l = r q1
+    + u."""
 
     coordinates = ("unwound", "stretch")
     units = ("rad", "m")
@@ -106,7 +108,8 @@ class StretchInvolute(Involute):
 
 
 class StrainInvolute(Involute):
-    """Coordinates: the unwound angle [rad] and the strain eps; l = r q1 (1 + eps)."""
+    """Involute joint whose coordinates are the unwound angle [rad] and the strain eps; l = r q1 (1
+    + eps)."""
 
     coordinates = ("unwound", "strain")
     units = ("rad", "")
@@ -134,7 +137,7 @@ class StrainInvolute(Involute):
 
 
 class LengthInvolute(Involute):
-    """Coordinates: the unwound angle [rad] and the length l [m] itself."""
+    """Involute joint whose coordinates are the unwound angle [rad] and the length l [m]."""
 
     coordinates = ("unwound", "length")
     units = ("rad", "m")

@@ -32,15 +32,18 @@ def drag(coefficients, v):
 
 
 class JointLaws(eqx.Module):
-    """Forces `-(a x + b x^2 + c x^3)` of springs, `-(a v + b v |v| + c v^3)` of dampers and
-    `-friction tanh(v / friction_width)`.
+    """Springs, dampers and friction of the joints, and their armature.
 
-    - `coordinates`, `velocities`: places in q and v of the k scalar coordinates with a spring,
+    The forces are `-(a x + b x^2 + c x^3)` for springs, `-(a v + b v |v| + c v^3)` for dampers and
+    `-friction tanh(v / friction_width)` for friction.
+
+    - `coordinates`, `velocities`: indices in q and v of the k scalar coordinates with a spring,
       `stiffness` (k, 3), `rest` (k,);
-    - `balls`: places in q and v of the b unit quaternions with a spring, `ball_stiffness` (b, 3),
+    - `balls`: indices in q and v of the b unit quaternions with a spring, `ball_stiffness` (b, 3),
       `ball_rest` (b, 4); their displacement is the rotation vector;
-    - `damping` (n_v, 3), `friction` (n_v,), `friction_width` (n_v,) and `armature` (n_v,): inertia
-      added to the diagonal of the mass matrix. SI units of the velocities."""
+    - `damping` (n_v, 3), `friction` (n_v,), `friction_width` (n_v,) and `armature` (n_v,), the
+      inertia added to the diagonal of the mass matrix. All are in the SI units of the
+      velocities."""
 
     stiffness: Float[Array, "k 3"] = float_field()
     rest: Float[Array, " k"] = float_field()
@@ -77,7 +80,7 @@ class JointLaws(eqx.Module):
         return take(at.q, np.array(self.coordinates)) - self.rest
 
     def _turn(self, at: Instant):
-        """Rotation vectors (b, 3) from rest."""
+        """Rotation vectors (b, 3) of the ball joints relative to their rest orientations."""
         q = take(at.q, np.array([[start + i for i in range(4)] for start, _ in self.balls]))
         q = q / safe_norm(q)[:, None]
         return jax.vmap(rotations.difference)(self.ball_rest, q)

@@ -1,7 +1,8 @@
 """Joints: motion of a body relative to its parent.
 
-The parent carries a predecessor frame; the body frame is the successor frame. Motion is described
-by spatial vectors `[omega; v]` in successor axes, at the successor's origin (Featherstone)."""
+The predecessor frame is fixed to the parent; the successor frame is the body frame. Motion is
+described by spatial vectors `[omega; v]` in successor axes, at the origin of the successor frame
+(Featherstone)."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,8 +19,9 @@ from ...math.trigonometry import sincos
 
 
 class JointMotion(NamedTuple):
-    """`R` (3, 3) successor to predecessor, `p` (3,) origin of the successor in the predecessor [m],
-    `S` (k, 6), one row per velocity, and `c` (6,), the component-wise rate of `S^T v`."""
+    """Relative motion in a joint: rotation `R` (3, 3) from successor to predecessor axes, `p` (3,)
+    origin of the successor in the predecessor [m], `S` (k, 6), one row per velocity, and `c` (6,),
+    the component-wise rate of `S^T v`."""
 
     R: Float[Array, "3 3"]
     p: Float[Array, " 3"]
@@ -28,12 +30,12 @@ class JointMotion(NamedTuple):
 
 
 class Joint(eqx.Module):
-    """A joint of a tree. `coordinates` and `velocities` name what it owns; the two differ only
-    where a quaternion appears."""
+    """Joint of a tree. `coordinates` and `velocities` hold the names of its coordinates and
+    velocities, which differ only for joints with a quaternion."""
 
     coordinates: ClassVar[tuple[str, ...]]
     velocities: ClassVar[tuple[str, ...]]
-    #: SI units of the coordinates, "" for plain numbers
+    #: SI units of the coordinates, "" for dimensionless ones
     units: ClassVar[tuple[str, ...]] = ()
 
     def motion(self, q, v) -> JointMotion:
@@ -41,7 +43,7 @@ class Joint(eqx.Module):
         raise NotImplementedError
 
     def zero(self) -> np.ndarray:
-        """Coordinates at which predecessor and successor coincide."""
+        """Coordinates at which predecessor and successor frame coincide."""
         return np.zeros(len(self.coordinates))
 
     def rate(self, q, v):
@@ -72,7 +74,7 @@ class Fixed(Joint):
 
 
 class Revolute(Joint):
-    """A hinge about `axis`: "x", "y", "z" or a vector (3,); coordinate: the angle [rad]."""
+    """Hinge about `axis`: "x", "y", "z" or a vector (3,). Its coordinate is the angle [rad]."""
 
     axis: Float[Array, " 3"] = eqx.field(converter=lambda a: as_axis(a), default="z")
     coordinates = ("angle",)
@@ -91,7 +93,7 @@ class Revolute(Joint):
 
 
 class Prismatic(Joint):
-    """A slider along `axis`; coordinate: the distance [m]."""
+    """Slider along `axis`. Its coordinate is the distance [m]."""
 
     axis: Float[Array, " 3"] = eqx.field(converter=lambda a: as_axis(a), default="z")
     coordinates = ("distance",)
@@ -108,7 +110,8 @@ class Prismatic(Joint):
 
 
 class Universal(Joint):
-    """Two crossed hinges: about x, then about the turned y; coordinates: the angles [rad]."""
+    """Universal joint: a hinge about x, then one about the rotated y axis. Its coordinates are the
+    angles [rad]."""
 
     coordinates = ("x", "y")
     velocities = ("x", "y")
@@ -136,8 +139,8 @@ class Universal(Joint):
 
 
 class Spherical(Joint):
-    """A ball joint; coordinates: a unit quaternion (w, x, y, z), successor to predecessor;
-    velocity: omega in successor axes [rad/s]."""
+    """Ball joint. Its coordinates are a unit quaternion (w, x, y, z) from successor to predecessor
+    axes; its velocity is the angular velocity omega in successor axes [rad/s]."""
 
     coordinates = ("qw", "qx", "qy", "qz")
     velocities = ("wx", "wy", "wz")
@@ -162,8 +165,8 @@ class Spherical(Joint):
 
 
 class Floating(Joint):
-    """A free body; coordinates: a unit quaternion (w, x, y, z) and the position in the predecessor
-    [m]; velocity: the twist [omega; v] in body axes."""
+    """Joint of a free body. Its coordinates are a unit quaternion (w, x, y, z) and the position in
+    the predecessor frame [m]; its velocity is the twist [omega; v] in body axes."""
 
     coordinates = ("qw", "qx", "qy", "qz", "x", "y", "z")
     velocities = ("wx", "wy", "wz", "vx", "vy", "vz")
@@ -199,10 +202,10 @@ def rotation_about(axis, angle) -> Float[Array, "3 3"]:
 
 
 def rotation_between(a, b) -> Float[Array, "3 3"]:
-    """A rotation matrix that turns the direction of `a` (3,) into that of `b` (3,)."""
+    """Rotation matrix that turns the direction of `a` (3,) into that of `b` (3,)."""
     a, b = (np.asarray(x, float) / np.linalg.norm(x) for x in (a, b))
     c = float(a @ b)
-    if c < -0.5:  # by way of a direction between, where the formula below is well conditioned
+    if c < -0.5:  # in two steps, because the formula below is ill conditioned near half a turn
         middle = np.cross(a, np.eye(3)[np.argmin(np.abs(a))])
         return rotation_between(middle, b) @ rotation_between(a, middle)
     K = np.array(cross_matrix(jnp.asarray(np.cross(a, b))))
@@ -233,7 +236,7 @@ def as_axis(axis) -> Any:
     if isinstance(axis, str):
         require(axis in ("x", "y", "z"), "axis", repr(axis), "'x', 'y', 'z' or a vector (3,)")
         return as_float_array(np.eye(3)["xyz".index(axis)])
-    if type(axis) is object:  # a placeholder of a transformation
+    if type(axis) is object:  # placeholder of a JAX transformation
         return axis
     axis = as_float_array(axis, "axis")
     known = known_values(axis)
@@ -243,7 +246,8 @@ def as_axis(axis) -> Any:
 
 
 def unit_axis(axis) -> Float[Array, " 3"]:
-    """An axis of length one. Only constructors normalise: `eqx.tree_at` and sweeps do not."""
+    """Axis normalised to length one. Constructors normalise axes too, but `eqx.tree_at` and sweeps
+    do not."""
     return axis / jnp.sqrt(jnp.sum(axis**2))
 
 

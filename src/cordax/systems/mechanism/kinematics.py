@@ -1,7 +1,7 @@
 """Positions, velocities and accelerations of all bodies of a tree, in world axes.
 
-Spatial vectors are `[omega; v]` with v taken at the world's origin: they add up along branches
-without any transformation."""
+Spatial vectors are `[omega; v]` with v at the world's origin, so they add up along branches without
+any transformation."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from .tree import Tree
 
 class Placements(NamedTuple):
     """Parameters of the bodies, stacked once per run: joints grouped by kind, and predecessor
-    frames in the parents."""
+    frames relative to the parents."""
 
     joints: tuple
     R: Float[Array, "N 3 3"]
@@ -43,7 +43,7 @@ class Motions(NamedTuple):
 
 
 def groups(tree: Tree) -> list[np.ndarray]:
-    """Bodies with the same kind of joint, in order of first appearance."""
+    """Bodies grouped by kind of joint, in order of first appearance."""
     kinds: dict[type, list[int]] = {}
     for i, kind in enumerate(tree.kinds):
         kinds.setdefault(kind, []).append(i)
@@ -74,8 +74,8 @@ def motions(tree: Tree, placed: Placements, q, v) -> Motions:
 
 
 def point_terms(tree: Tree, at: Motions, body: int, point):
-    """Jacobian (3, n_v) of a `point` (3,) of a body by its index, the ground included, and its
-    acceleration (3,) at zero joint accelerations."""
+    """Jacobian (3, n_v) of a `point` (3,) of the body with index `body`, which may be the ground,
+    and its acceleration (3,) at zero joint accelerations."""
     if body == tree.n_bodies:
         return jnp.zeros((3, tree.n_v), point.dtype), jnp.zeros_like(point)
     x = at.poses.p[body] + jnp.sum(at.poses.R[body] * point, axis=1)
@@ -92,7 +92,8 @@ def poses(tree: Tree, placed: Placements, q) -> Poses:
 
 
 def _joint_motions(tree: Tree, placed: Placements, q, v):
-    """Stacked over bodies: R (N, 3, 3), p (N, 3), c (N, 6); over velocities: S (n_v, 6)."""
+    """Motions of all joints: R (N, 3, 3), p (N, 3), c (N, 6), stacked over bodies, and S (n_v, 6),
+    stacked over velocities."""
     Rs, ps, Ss, cs, places = [], [], [], [], []
     members = groups(tree)
     for joints, group in zip(placed.joints, members, strict=True):
@@ -117,10 +118,10 @@ def _joint_motions(tree: Tree, placed: Placements, q, v):
 
 
 def _per_body(tree: Tree, x):
-    """Sums of the rows of each body's own joint, (n_v, 6) to (N, 6)."""
+    """Sum the rows of each body's joint, (n_v, 6) to (N, 6)."""
     if np.array_equal(tree.owner, np.arange(tree.n_bodies)):
         return x
-    # at most six rows each: pad with a row of zeros and add
+    # each joint has at most six rows: pad with a row of zeros and add
     sizes = np.diff(tree.v_start)
     padded = jnp.concatenate([x, jnp.zeros_like(x[:1])])
     total = jnp.zeros((tree.n_bodies, x.shape[1]), x.dtype)
@@ -130,7 +131,8 @@ def _per_body(tree: Tree, x):
 
 
 def to_world(R, p, motion):
-    """Motion vectors (k, 6) from body axes at the body's origin to world axes at the world's."""
+    """Convert motion vectors (k, 6) from body axes at the body's origin to world axes at the
+    world's origin."""
     omega = jnp.sum(R * motion[:, None, :3], axis=2)
     v = jnp.sum(R * motion[:, None, 3:], axis=2)
     return jnp.concatenate([omega, v + cross(p, omega)], axis=1)

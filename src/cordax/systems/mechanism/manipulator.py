@@ -1,9 +1,10 @@
-"""A tensegrity manipulator: three struts with winches at both ends, six cables, an end effector on
-three links.
+"""Tensegrity manipulator: three struts with winches at both ends, six cables, and an end effector
+on three links.
 
-J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.2. What the thesis leaves
-open or contradicts is chosen: universal joints at the feet (spherical ones would give 15 degrees of
-freedom), links on hinges at the end effector, blocks of 2Q x 3h x Q on the strut axes."""
+J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.2. Where the thesis is
+incomplete or contradictory, this model uses: universal joints at the feet (spherical ones would
+give 15 degrees of freedom), links on hinges at the end effector, blocks of 2Q x 3h x Q on the strut
+axes."""
 
 import dataclasses
 import math
@@ -36,7 +37,7 @@ _SIDES = ("top", "bot")
 
 
 class TensegrityManipulator(Mechanism):
-    """`Mechanism` that can close its loops from strut angles and strains."""
+    """`Mechanism` of the manipulator that can close its loops from strut angles and strains."""
 
     @property
     def cables(self) -> WoundCables:
@@ -48,8 +49,8 @@ class TensegrityManipulator(Mechanism):
         return tuple(f"{part}{i + 1}" for i in range(3) for part in ("dummy", "strut"))
 
     def state_at(self, angles, strain=0.0, guess=None) -> State:
-        """State at rest with strut angles (6,) [rad] and strains (6,) or one for all. The loops are
-        closed by iteration from `guess`, by default the nominal prism."""
+        """State at rest with strut angles (6,) [rad] and strains (6,) or one value for all. The
+        loops are closed by iteration from `guess`, by default the nominal prism."""
         guess = self.default_state().q if guess is None else guess
         q = np.array(finite_array("guess", guess, (self.n_q,)), float)
         angles = np.asarray(finite_array("angles", angles, (6,)), float)
@@ -73,7 +74,7 @@ class TensegrityManipulator(Mechanism):
         return State(jnp.asarray(q), jnp.zeros(self.n_v))
 
     def coordinates(self, q) -> Float[Array, " 12"]:
-        """Strut angles (6,) [rad] and strains (6,)."""
+        """Strut angles (6,) [rad] and strains (6,) at coordinates `q`."""
         where, _ = self.tree.scalars(self.strut_angles, "angles")
         at = self.instant(jnp.zeros(()), q, jnp.zeros(self.n_v, q.dtype))
         return jnp.concatenate([q[where], self.cables.state(at).strain])
@@ -126,12 +127,12 @@ def tensegrity_manipulator(
     friction=0.0,
     gravity=(0.0, 0.0, -9.81),
 ) -> TensegrityManipulator:
-    """The thesis' manipulator: SI units; inputs are the torques [N m] of six pulleys, positive
-    ones tighten.
+    """Build the manipulator of the thesis, in SI units. The inputs are the torques [N m] of six
+    pulleys; positive torques tighten the cables.
 
     `variant`: second coordinate of each cable; `modulus` E [Pa] and `viscosity` mu [Pa s] of the
-    cables; `link_density` [kg/m^3]: links are tubes like the struts; `friction`: viscous [N m s] in
-    each of the six strut coordinates."""
+    cables; `link_density` [kg/m^3]: links are tubes like the struts; `friction`: viscous friction
+    [N m s] in each of the six strut coordinates."""
     require_known("variant", variant, INVOLUTES)
     l = finite_array("length", length, ())
     density = finite_array("density", density, ())
@@ -156,7 +157,7 @@ def tensegrity_manipulator(
     bodies = [Body("ee", Floating(), start=start)]
     loops, links, cables, pulleys = [], [], [], []
     tilt = rotation_about("y", math.asin(math.sqrt(2.0 / 3.0)))
-    # a link that weighs nothing is a frame without solids
+    # a massless link is a frame without solids
     weighs = not (isinstance(link_density, (int, float)) and link_density == 0)
     for i in range(3):
         turn = rotation_about("z", azimuths[i])

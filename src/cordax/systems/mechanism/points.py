@@ -1,4 +1,4 @@
-"""Points fixed to bodies, many at once: world positions, velocities, accelerations and wrenches."""
+"""Points fixed to bodies, evaluated together: world positions, velocities and accelerations."""
 
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ from .tree import Tree
 
 
 class Sites(eqx.Module):
-    """Frames fixed to bodies: `names` (n), the `bodies` (n) that carry them, "world" for the
-    ground, `position` (n, 3) [m] and `rotation` (n, 3, 3) in body axes."""
+    """Frames fixed to bodies: `names` (n), the `bodies` (n) that carry them ("world" for the
+    ground), `position` (n, 3) [m] and `rotation` (n, 3, 3) in body axes."""
 
     names: tuple[str, ...] = names_field()
     bodies: tuple[str, ...] = names_field()
@@ -31,12 +31,12 @@ class Sites(eqx.Module):
         require_shape("rotation", self.rotation, (n, 3, 3))
 
     def carriers(self, tree: Tree) -> np.ndarray:
-        """Indices (n,) of the bodies, the ground last."""
+        """Indices (n,) of the bodies that carry the sites; the ground has the last index."""
         return np.array([tree.body(name, "site: body") for name in self.bodies], int)
 
 
 class Ground(NamedTuple):
-    """Poses, velocities and accelerations of all bodies, with those of the ground behind them."""
+    """Poses, velocities and accelerations of all bodies, followed by those of the ground."""
 
     R: Float[Array, "N 3 3"]
     p: Float[Array, "N 3"]
@@ -62,11 +62,11 @@ def place(bodies: Ground, carriers: np.ndarray, local):
 
 
 def velocity(twists, x):
-    """Velocities (n, 3) at world points (n, 3) of bodies with twists (n, 6)."""
+    """Velocities (n, 3) of body points at world positions (n, 3), for bodies with twists (n, 6)."""
     return twists[:, 3:] + cross(twists[:, :3], x)
 
 
 def acceleration(bodies: Ground, carriers: np.ndarray, x):
-    """Accelerations of points (n, 3) of bodies at zero joint accelerations."""
+    """Accelerations of body points at world positions (n, 3), at zero joint accelerations."""
     V, A = take(bodies.V, carriers), take(bodies.A, carriers)
     return A[:, 3:] + cross(A[:, :3], x) + cross(V[:, :3], velocity(V, x))

@@ -1,4 +1,4 @@
-"""Mass, centre and inertia of rigid bodies put together from primitives."""
+"""Mass, centre and inertia of rigid bodies composed of primitives."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,8 +17,8 @@ from ..._base.precision import as_float_array, declare_units, float_field
 
 
 class Solid(eqx.Module):
-    """A rigid piece of a body: `mass` [kg], `centre` (3,) [m] in body axes and `inertia` (3, 3)
-    [kg m^2] about that centre, in body axes."""
+    """Rigid part of a body: `mass` [kg], `centre` (3,) [m] in body axes and `inertia`, shape
+    (3, 3) [kg m^2], about that centre in body axes."""
 
     mass: Float[Array, ""] = float_field(unit="kg")
     centre: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
@@ -32,7 +32,7 @@ class Solid(eqx.Module):
         require_inertia("inertia", self.inertia)
 
     def turned(self, rotation) -> "Solid":
-        """Copy of this solid, turned by a rotation matrix (3, 3) about the body's origin."""
+        """Copy of this solid, rotated about the body's origin by a rotation matrix (3, 3)."""
         R = as_float_array(rotation)
         require_rotation("rotation", R)
         return Solid(self.mass, R @ self.centre, R @ self.inertia @ R.T)
@@ -44,13 +44,14 @@ class Solid(eqx.Module):
 
 @declare_units(mass="kg", centre="m")
 def point_mass(mass, centre=(0.0, 0.0, 0.0)) -> Solid:
-    """A `mass` [kg] at a point (3,) [m]."""
+    """Point mass of `mass` [kg] at a point (3,) [m]."""
     return Solid(mass, centre)
 
 
 @declare_units(radius="m", length="m", density="kg/m^3", mass="kg", centre="m")
 def cylinder(radius, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z") -> Solid:
-    """Solid cylinder [m] along an axis, its centre at `centre`; `density` [kg/m^3] or `mass`."""
+    """Solid cylinder along an axis, with dimensions in [m] and its centre at `centre`; give
+    `density` [kg/m^3] or `mass`."""
     return tube(radius, 0.0, length, density=density, mass=mass, centre=centre, axis=axis)
 
 
@@ -58,7 +59,7 @@ def cylinder(radius, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0),
 def tube(
     outer, inner, length, *, density=None, mass=None, centre=(0.0, 0.0, 0.0), axis="z"
 ) -> Solid:
-    """Hollow cylinder with `outer` and `inner` radius [m] along an axis."""
+    """Hollow cylinder along an axis, with `outer` and `inner` radius [m]."""
     outer, inner, length = (as_float_array(x) for x in (outer, inner, length))
     require_positive("outer", outer)
     require_positive("inner", inner, zero_allowed=True)
@@ -84,13 +85,13 @@ def box(sizes, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
 
 @declare_units(edge="m", density="kg/m^3", mass="kg", centre="m")
 def cube(edge, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
-    """Cube of an `edge` [m]."""
+    """Cube with edge length `edge` [m]."""
     return box(as_float_array(edge) * jnp.ones(3), density=density, mass=mass, centre=centre)
 
 
 @declare_units(radius="m", density="kg/m^3", mass="kg", centre="m")
 def sphere(radius, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
-    """Solid ball of a `radius` [m]."""
+    """Solid ball with a `radius` [m]."""
     radius = as_float_array(radius)
     require_positive("radius", radius)
     m = _mass(density, mass, 4.0 / 3.0 * jnp.pi * radius**3)
@@ -99,7 +100,7 @@ def sphere(radius, *, density=None, mass=None, centre=(0.0, 0.0, 0.0)) -> Solid:
 
 @declare_units(length="m", mass="kg", centre="m")
 def rod(length, *, mass, centre=(0.0, 0.0, 0.0), axis="x") -> Solid:
-    """Thin rod of a `length` [m] and `mass` [kg]: no inertia about its own axis."""
+    """Thin rod with a `length` [m] and `mass` [kg], and no inertia about its own axis."""
     length, m = as_float_array(length), as_float_array(mass)
     require_positive("length", length)
     return _about(axis, m, centre, m * length**2 / 12.0, 0.0 * m)

@@ -1,4 +1,4 @@
-"""Accelerations and solves of mechanisms."""
+"""Accelerations and linear solves of mechanisms."""
 
 from typing import TYPE_CHECKING
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def _joint_accelerations(machine: "Mechanism", t, q, v, u):
-    """Accelerations of the joints without constraints, and rates of the states of elements."""
+    """Joint accelerations without constraints, and rates of the states of elements."""
     at, n = machine.instant(t, q, v), machine.tree.n_v
     f = machine._force(at, u, MechanismStructure._inertia(machine, at))
     return jnp.concatenate([solve(machine._joint_masses(at), f[:n], spd=True), f[n:]])
 
 
 class MechanismStructure(Structure):
-    """Structure of a `Mechanism`: one pass through the tree yields mass matrix, forces and terms of
-    the loops."""
+    """Structure of a `Mechanism`: one pass through the tree computes the mass matrix, the forces
+    and the terms of the loops."""
 
     system: "Mechanism"
 
@@ -38,8 +38,8 @@ class MechanismStructure(Structure):
         machine, q = self.system.wound(q)
         if not any(e.has_inertia or e.state_names for e in machine.elements):
             return Structure(machine).acceleration(t, q, v, u)
-        # reverse mode repeats the evaluation: storing the hundreds of intermediate arrays of each
-        # stage takes longer, to compile too
+        # reverse mode repeats the evaluation, because storing the hundreds of intermediate arrays
+        # of each stage takes longer, both to run and to compile
         return eqx.filter_checkpoint(_joint_accelerations, prevent_cse=False)(machine, t, q, v, u)
 
     def constraint_terms(self, t, q, v):

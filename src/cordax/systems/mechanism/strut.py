@@ -1,8 +1,9 @@
-"""A strut on a cross shaft, held by three cables from winches on the ground.
+"""Strut on a universal joint (cross shaft), held by three cables from winches on the ground.
 
-J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.1. What the thesis leaves
-open is chosen: the pulley's offset (half a block, which puts the block on the ground and the
-tangent point on the block's axis), the mass of the block, the azimuth of the first cable."""
+J. Lieskovsky, "Positioning of tensegrity structures" (2022), section 5.1.1. The thesis does not
+specify some quantities, which are chosen here: the pulley offset (half a block, which puts the
+block on the ground and the tangent point on the block's axis), the mass of the block, and the
+azimuth of the first cable."""
 
 import dataclasses
 import math
@@ -31,8 +32,8 @@ _PULLEY_AXES = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 
 
 class StrutGeometry(NamedTuple):
-    """`length` of the strut, `distance` of the block axes, pulley `radius` and `offset` [m],
-    `azimuths` (n,) [rad]."""
+    """Dimensions of the machine: `length` of the strut, `distance` of the block axes, pulley
+    `radius` and `offset` [m], `azimuths` (n,) [rad]."""
 
     length: Float[Array, ""]
     distance: Float[Array, ""]
@@ -42,7 +43,7 @@ class StrutGeometry(NamedTuple):
 
 
 class SingleStrut(Mechanism):
-    """`Mechanism` with loop closure in closed form."""
+    """`Mechanism` of the strut, with loop closure in closed form."""
 
     geometry_numbers: StrutGeometry | None = None
 
@@ -61,9 +62,11 @@ class SingleStrut(Mechanism):
         return law
 
     def state_at(self, angles=(0.0, 0.0), strain=0.0, rates=(0.0, 0.0), strain_rate=0.0) -> State:
-        """The state with strut angles (phi, psi) [rad], strains (n,) or one for all, and their
-        rates; blocks, pulleys and cables follow. Valid while the end of the strut stays inside of
-        the block axes."""
+        """State with strut angles (phi, psi) [rad], strains (n,) or one value for all, and their
+        rates.
+
+        The coordinates of blocks, pulleys and cables follow from them. Valid while the end of the
+        strut stays inside the block axes."""
         each = ((), (self.n_cables,))
         return self._state(
             finite_array("angles", angles, (2,)),
@@ -80,7 +83,7 @@ class SingleStrut(Mechanism):
         return State(*jax.jvp(self._closed, (y,), (y_rate,)))
 
     def _closed(self, y):
-        """All coordinates for given (phi, psi, strains), with closed loops."""
+        """All coordinates for given (phi, psi, strains) with closed loops."""
         g = self._numbers
         phi, psi = y[0], y[1]
         end = g.length * jnp.stack(
@@ -149,14 +152,16 @@ def single_strut(
     friction=0.0,
     gravity=(0.0, 0.0, -9.81),
 ) -> SingleStrut:
-    """The thesis' strut: SI units, angles [rad]; inputs are pulley torques [N m], positive ones
-    tighten.
+    """Build the strut of the thesis, in SI units, with angles in [rad]. The inputs are pulley
+    torques [N m]; positive torques tighten the cables.
 
-    `variant`: second coordinate of each cable, "strain", "stretch" or "length"; `modulus` E [Pa]
-    and `viscosity` mu [Pa s] of the cables; `distance` of the block axes (default: length less the
-    edge of a block, so that cables stand at 45 degrees); `offset` of the pulleys (default: half a
-    block); `block_mass` [kg] (default: from the density); `cable_end_mass` [kg]; `friction` viscous
-    [N m s] in the two joints of the strut."""
+    - `variant`: second coordinate of each cable, "strain", "stretch" or "length";
+    - `modulus` E [Pa] and `viscosity` mu [Pa s] of the cables;
+    - `distance` of the block axes (default: length minus the edge of a block, so that cables are at
+      45 degrees);
+    - `offset` of the pulleys (default: half a block);
+    - `block_mass` [kg] (default: from the density); `cable_end_mass` [kg];
+    - `friction`: viscous friction [N m s] in the two joints of the strut."""
     require_known("variant", variant, INVOLUTES)
     require_whole("n_cables", n_cables, 3)
     number = finite_array

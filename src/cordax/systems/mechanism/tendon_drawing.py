@@ -12,12 +12,12 @@ from .elements import Instant
 from .points import Ground, place, with_ground
 from .tendons import Tendons, Wrapped
 
-#: points of each line
+#: number of points of each line
 _POINTS = 10
 
 
 def tendon_lines(tendons: Tendons, at: Instant) -> Float[Array, "s k 3"]:
-    """All segments as polylines in the world [m], straight ones first."""
+    """All segments as polylines in world axes [m], straight segments first."""
     bodies = with_ground(at.motions)
     x = place(bodies, tendons.sites.carriers(at.tree), tendons.sites.position)
     first, second = (np.array(s, int) for s in tendons.straight[1:])
@@ -65,7 +65,8 @@ def _round(tendons: Tendons, group: Wrapped, at: Instant, bodies: Ground, x):
 
 
 def _arc(first, second, angle, cylinder: bool):
-    """Points of an arc by an `angle` [rad] about the origin, or the z axis, between two points."""
+    """Points of an arc between two points, with an `angle` [rad] about the origin, or about the z
+    axis for a cylinder."""
     flat = jnp.array([1.0, 1.0, 0.0 if cylinder else 1.0], first.dtype)
     a, b = first * flat, second * flat
     radius = jnp.sqrt(jnp.sum(a * a))

@@ -1,4 +1,4 @@
-"""Cables whose tensions are inputs."""
+"""Cables whose tensions are the inputs."""
 
 from collections.abc import Sequence
 
@@ -16,17 +16,17 @@ from .tree import Tree
 
 
 class TensionCables(Element):
-    """n cables over guides of the same kinds, `ways`, whose tensions [N] are the inputs, one for
-    all segments of a cable. A negative tension would push.
+    """Set of n cables over guides of the same kinds, `ways`, whose tensions [N] are the inputs. All
+    segments of a cable have the same tension. A negative tension would push.
 
-    - `names` of the cables, one each: inputs are `tension_NAME`;
-    - `least`, `most` (n,) [N]: bounds for tension distributions, `most` None for no upper one; they
-      do not limit the inputs;
-    - `axial_flexibility` (n,) [1/N]: 1/(E A) of the cables, zero for ideal ones;
-    - `device_stiffness` (n, c) [N/m, 1/m, ...]: coefficients of a polynomial in the tension,
-      constant first, the stiffness of a device in series with each cable; all zero for none.
+    - `names`: names of the cables; the inputs are `tension_NAME`;
+    - `least`, `most` (n,) [N]: bounds for tension distributions; `most` is None for no upper bound.
+      They do not limit the inputs;
+    - `axial_flexibility` (n,) [1/N]: 1/(E A) of the cables, zero for ideal cables;
+    - `device_stiffness` (n, c) [N/m, 1/m, ...]: stiffness of a device in series with each cable, as
+      coefficients of a polynomial in the tension, constant term first; all zero for no device.
 
-    Outputs, with the `name` of the set in front: `length` (n,) [m] and `stiffness` (n,) [N/m] at
+    Outputs, prefixed with the `name` of the set: `length` (n,) [m] and `stiffness` (n,) [N/m] at
     the current tension, which is infinite for ideal cables."""
 
     routes: Route
@@ -82,7 +82,7 @@ class TensionCables(Element):
         return carriers(tree, self.bodies)
 
     def lengths(self, at: Instant) -> Float[Array, " n"]:
-        """Lengths of the cable paths, from end to end [m]."""
+        """Lengths of the cable paths from end to end [m]."""
         return route_lengths(self.routes, self.carriers(at.tree), at)
 
     def effort(self, at, u):
