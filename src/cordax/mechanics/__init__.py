@@ -1,4 +1,4 @@
-"""What a machine is: its state, equations of motion, energies and geometry."""
+"""Interface of machines: state, equations of motion, energies and geometry."""
 
 from .controller import Controller, as_controller
 from .lagrangian import LagrangianSystem

@@ -13,13 +13,14 @@ from . import State, System
 from .constraints import position_on_constraints, velocity_on_constraints
 from .state import require_state
 
-#: largest |Phi| and |dPhi/dt| of a state to start from
+#: largest |Phi| and |dPhi/dt| of an initial state
 POSITION_TOLERANCE, RATE_TOLERANCE = 1e-6, 1e-5
 
 
 def consistent(system: System, state: State | None = None, *, t: float = 0.0) -> State:
-    """The state nearest to `state` (default: the machine's), in the norm of the mass matrix, that
-    satisfies the constraints and their rates at time `t` [s]. Raises where none is found nearby."""
+    """State that satisfies the constraints and their rates at time `t` [s] and is nearest to
+    `state` in the norm of the mass matrix. The default `state` is `system.default_state()`. Raises
+    `ValueError` if there is no such state nearby."""
     require_instance("system", system, System)
     recheck(system)
     state = system.default_state() if state is None else state
@@ -46,7 +47,7 @@ def _project(system: System, state: State, t) -> State:
 
 
 class Look(NamedTuple):
-    """What is found in a state: whether the machine is valid there, |Phi| and |dPhi/dt|."""
+    """Check of a state: whether the model is valid there, |Phi| and |dPhi/dt|."""
 
     valid: Any
     phi: Any
@@ -54,14 +55,15 @@ class Look(NamedTuple):
 
 
 def look(system: System, state: State, t, one_sided: bool) -> Look:
-    """With `one_sided`, cables may be slack."""
+    """Check whether a state is valid and satisfies the constraints. With `one_sided`, cables may be
+    slack."""
     valid = jnp.all(jnp.asarray(system.valid(t, state.q, state.v)))
     if system.n_constraints == 0:
         return Look(valid, jnp.zeros(1), jnp.zeros(1))
     phi, _, rate, _ = system.structure().constraint_terms(t, state.q, state.v)
     if not one_sided:
         return Look(valid, jnp.abs(phi), jnp.abs(rate))
-    # rows that can let go may be open, or opening
+    # one-sided constraints may be open, or opening
     may_open = jnp.asarray(system.one_sided)
     taut = ~may_open | (phi > -POSITION_TOLERANCE)
     inward = jnp.where(may_open, jnp.maximum(phi, 0.0), jnp.abs(phi))
@@ -73,9 +75,9 @@ look_compiled = kept_filter_jit(look)
 
 
 def check_start(system: System, state: State, t, found: Look, *, joined: bool = False) -> None:
-    """Raise where a state to start from is not valid or violates the constraints, saying by how
-    much and how to mend it. Cannot see values inside of `jit`; `joined`: constraints are new and
-    not looked at."""
+    """Raise if an initial state is not valid or violates the constraints; the message contains the
+    size of the violation and a remedy. Traced values (inside `jit`) are not checked. `joined`: the
+    constraints are new in this phase and are not checked."""
     valid, *errors = (known_values(x) for x in found)
     if valid is not None and not valid:
         outside = "a state outside of the model"

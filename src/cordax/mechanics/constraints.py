@@ -1,4 +1,4 @@
-"""Constraints `Phi(t, q) = 0` along a motion, and the accelerations they leave."""
+"""Constraints `Phi(t, q) = 0`: time derivatives, constrained accelerations and projections."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from .saddle import SaddlePoint, row_weights
 
 class ConstraintTerms(NamedTuple):
     """Constraints at a state: `phi` (m,), `jacobian` Phi_q (m, n_v) in the tangent space, `rate`
-    dPhi/dt (m,) and `bias` (m,), the part of d2Phi/dt2 without accelerations:
+    dPhi/dt (m,) and `bias` (m,), the part of d2Phi/dt2 that does not depend on accelerations:
 
         d2Phi/dt2 = Phi_q a + bias
     """
@@ -26,8 +26,8 @@ class ConstraintTerms(NamedTuple):
 
 
 def constraint_terms(system, t, q, v) -> ConstraintTerms:
-    """All terms by automatic differentiation, time dependence included: the bias is the derivative
-    of the rate along the motion, `dq/dt = system.rate(q, v)` with v kept."""
+    """Constraint terms by automatic differentiation, time dependence included. The bias is the
+    derivative of the rate along the motion `dq/dt = system.rate(q, v)` at constant v."""
     one = jnp.ones_like(t)
 
     def moving(t, q):
@@ -45,8 +45,8 @@ def constraint_jacobian(system, t, q) -> Float[Array, "m n"]:
 
 
 class Stabilisation(NamedTuple):
-    """The wanted decay of constraint errors, `d2Phi/dt2 + 2 alpha dPhi/dt + beta^2 Phi = 0`
-    (Baumgarte), and which rows act: `active`, shape (m,), 1 or 0, or None for all."""
+    """Baumgarte's decay of constraint errors, `d2Phi/dt2 + 2 alpha dPhi/dt + beta^2 Phi = 0`, and
+    the active constraints: `active`, shape (m,), 1 or 0, or None for all."""
 
     alpha: Float[Array, ""]
     beta: Float[Array, ""]
@@ -66,9 +66,10 @@ def constrained_acceleration(structure, t, q, v, u, stabilisation: Stabilisation
 
 
 def rank_margin(system, t, q) -> Float[Array, ""]:
-    """How far the constraints at a configuration are from redundancy: the smallest pivot of
-    `Phi_q Phi_q^T` with unit diagonal. 1: independent rows; near 0: redundant ones. Where the mass
-    matrix may be singular, also how far massless parts are from being held by none."""
+    """Distance of the constraints at a configuration from redundancy: the smallest pivot of
+    `Phi_q Phi_q^T` with unit diagonal. 1: independent rows; near 0: redundant rows. If the mass
+    matrix may be singular, the margin also decreases to 0 as massless parts become
+    unconstrained."""
     rest = jnp.zeros(system.n_v, q.dtype)
     J = system.structure().constraint_terms(t, q, rest).jacobian
     margin = _smallest_relative_pivot(gram(J.T, J.T))
@@ -86,8 +87,8 @@ def _smallest_relative_pivot(A):
 
 
 def velocity_on_constraints(system, t, q, v, saddle: SaddlePoint | None = None):
-    """The velocity nearest to `v`, in the norm of kinetic energy, that the constraints allow, and
-    the impulses that bring it there: a plastic, momentum-conserving joining."""
+    """Velocity that satisfies the constraints and is nearest to `v` in the norm of kinetic energy,
+    and the impulses of this change: a plastic impact that conserves momentum."""
     structure = system.structure()
     terms = structure.constraint_terms(t, q, v)
     here = structure.saddle(t, q, jacobian=terms.jacobian) if saddle is None else saddle
@@ -96,7 +97,7 @@ def velocity_on_constraints(system, t, q, v, saddle: SaddlePoint | None = None):
 
 
 def position_on_constraints(system, t, q, iterations: int):
-    """The configuration near `q`, in the norm of the mass matrix, that satisfies the constraints:
+    """Configuration near `q`, in the norm of the mass matrix, that satisfies the constraints, by
     `iterations` Gauss-Newton steps."""
     rest, structure = jnp.zeros(system.n_v, q.dtype), system.structure()
 
@@ -109,7 +110,7 @@ def position_on_constraints(system, t, q, iterations: int):
 
 
 def constraint_force(system, t, q, multipliers):
-    """`-Phi_q^T lambda`, shape (n_v,), without forming the Jacobian."""
+    """Constraint force `-Phi_q^T lambda`, shape (n_v,), without forming the Jacobian."""
     rest = jnp.zeros(system.n_v, q.dtype)
     _, pull = jax.vjp(lambda dq: system.constraint(t, system.retract(q, dq)), rest)
     return -pull(multipliers)[0]

@@ -1,4 +1,4 @@
-"""Contacts of a machine as a velocity-level solve needs them."""
+"""Contacts of a machine for a velocity-level solver."""
 
 from typing import NamedTuple
 
@@ -11,13 +11,14 @@ from .parts.contact_law import ContactLaw
 
 
 class Contacts(NamedTuple):
-    """Points at which a machine may touch, k of them, at one configuration.
+    """k possible contact points of a machine at one configuration.
 
-    `gap` (k,) [m]; `normal` (k, 3); `jacobian` (k, 3, n_v): velocity of the first surface relative
-    to the second; `spin` (k, 3, n_v): relative angular velocity, None without rolling resistance;
-    `law` with fields (k,), `static_friction` and `rolling` included or None for all; `viscosity`
-    (k,) [N s/m] along the normal, None for none: of stops of joints, which are contacts with a
-    normal velocity only."""
+    `gap` (k,) [m]; `normal` (k, 3); `jacobian` (k, 3, n_v): derivative by v of the velocity of the
+    first surface relative to the second; `spin` (k, 3, n_v): the same for the relative angular
+    velocity, None without rolling resistance; `law` with fields (k,), in which `static_friction`
+    and `rolling` are given for all contacts or None for all contacts; `viscosity`
+    (k,) [N s/m] along the normal, None for none: it belongs to joint stops, which are contacts with
+    a normal velocity only."""
 
     gap: Float[Array, " k"]
     normal: Float[Array, "k 3"]
@@ -28,13 +29,13 @@ class Contacts(NamedTuple):
 
 
 def spread_law(law: ContactLaw, count: int) -> ContactLaw:
-    """The law with fields (count,)."""
+    """Contact law with all fields broadcast to shape (count,)."""
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (count,)), law)
 
 
 def joined(parts: list[Contacts], n_states: int = 0) -> Contacts:
-    """All contacts of a machine in one list, with `n_states` columns of zeros behind those of the
-    velocities."""
+    """Concatenate the contacts of a machine, with `n_states` columns of zeros appended to the
+    Jacobians."""
     if n_states:
         wider = lambda J: None if J is None else jnp.pad(J, ((0, 0), (0, 0), (0, n_states)))
         parts = [x._replace(jacobian=wider(x.jacobian), spin=wider(x.spin)) for x in parts]

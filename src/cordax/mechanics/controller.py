@@ -1,4 +1,4 @@
-"""What decides the inputs of a machine."""
+"""Controllers, which compute the inputs of a machine."""
 
 import abc
 import inspect
@@ -15,40 +15,42 @@ from .system import System
 
 
 class Controller(eqx.Module):
-    """`(t, state, memory) -> (u, memory)`, with `u` of shape (n_u,); a controller that `may_fail`
-    returns `(u, memory, code)`, a `Result` that is 0 where all is well, and the run ends with it.
+    """A function `(t, state, memory) -> (u, memory)`, with `u` of shape (n_u,). A controller that
+    `may_fail` returns `(u, memory, code)` with a `Result` as code: 0 if successful, otherwise the
+    run stops with it.
 
     `memory` is a pytree, `()` if there is none. With `period` (seconds, a multiple of dt) the
-    controller is sampled: called once per period, its output held. Without, a memoryless controller
-    is evaluated wherever the integrator asks, in every stage; one with memory is sampled at every
-    step."""
+    controller is sampled: it is called once per period and its output is held. Without `period`, a
+    memoryless controller is evaluated in every stage of the integrator, and a controller with
+    memory is sampled once per step."""
 
     may_fail: ClassVar[bool] = False
-    # not annotated: it would come first among the fields of classes that have it as one
+    # not annotated: an annotation would make it the first field of subclasses that declare it
     period = None
 
     def prepare(self) -> "Controller":
-        """An equal controller that has computed once what does not change along a run; called
-        inside of the compiled function, before the time loop."""
+        """Equivalent controller with all quantities precomputed that are constant during a run.
+        Called inside the compiled function, before the time loop."""
         return self
 
     def switching_times(self) -> Float[Array, " k"] | None:
-        """Increasing instants [s] at which the inputs, as functions of time, jump or bend; empty if
-        they never do, None if that is not known. Runs with `accuracy` step from one to the next."""
+        """Increasing instants [s] at which the inputs, as functions of time, jump or have a kink;
+        empty if there are none, None if they are not known. Runs with `accuracy` end a substep at
+        each of them."""
         return None
 
     def unsampled(self) -> "Controller":
-        """The same inputs without a `period`, where they depend on time alone: runs with `accuracy`
-        follow them within steps."""
+        """Controller with the same inputs without a `period`, if they depend on time alone. Runs
+        with `accuracy` use it to follow the inputs within steps."""
         return self
 
     def init(self, state: State):
-        """The memory at the start; `()` for none."""
+        """Initial memory; `()` for none."""
         return ()
 
     def otherwise(self) -> "dict[str, Controller]":
-        """By what is done otherwise: controllers that read the same numbers in another way, where
-        that is a matter of choice. Fits ask whether the choice explains their residuals."""
+        """Alternative controllers that interpret the same data in another way, by a description of
+        the difference. Fits check whether an alternative explains their residuals."""
         return {}
 
     @abc.abstractmethod
@@ -73,8 +75,8 @@ class _Function(Controller):
 
 
 def as_controller(control, system: System, dtype) -> Controller:
-    """A Controller from a Controller, an array of constant inputs, a function `(t, state) -> u`, or
-    None (zero inputs)."""
+    """Convert to a Controller: a Controller, an array of constant inputs, a function
+    `(t, state) -> u`, or None (zero inputs)."""
     if isinstance(control, Controller):
         return control
     if control is None:
@@ -95,15 +97,15 @@ def as_controller(control, system: System, dtype) -> Controller:
 
 
 def check_function(control) -> None:
-    """Raise where `control` is a function of anything but time and state."""
+    """Raise if `control` is a function that does not accept the arguments `(t, state)`."""
     if callable(control) and not isinstance(control, Controller):
         expected = "a Controller, or a function (t, state)"
         require(takes_arguments(control, 2), "control", control, expected)
 
 
 def takes_arguments(function, count: int) -> bool:
-    """Whether a function can be called with so many positional arguments; classes count as
-    functions of one argument at most."""
+    """Whether a function can be called with `count` positional arguments. Classes count as
+    functions of at most one argument."""
     try:
         inspect.signature(function).bind(*(None,) * count)
     except TypeError:

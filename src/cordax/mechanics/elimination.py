@@ -1,9 +1,9 @@
-"""The saddle point of constrained machines by a selection of independent velocities.
+"""Saddle-point solver for constrained machines with a selection of independent velocities.
 
 With a selection, `J x = b` gives the dependent velocities by the inverse of J's dependent columns.
-Loops that share no dependent velocity are inverted apart, equal ones together: cables of a
-tensegrity are 3 x 3 each, however many there are. What is left, `M~ = G^T M G`, has as many rows as
-there are degrees of freedom, and M may be singular."""
+Loops that share no dependent velocity form separate blocks, and blocks of equal size are inverted
+together: each cable of a tensegrity is a 3 x 3 block, however many there are. The reduced matrix
+`M~ = G^T M G` has as many rows as there are degrees of freedom, and M may be singular."""
 
 import functools
 from typing import NamedTuple
@@ -21,20 +21,22 @@ from .._jax.materialise import materialise
 from ..math.linalg import gram, matmul, matvec, pivoted, solve, vecmat
 from .saddle import SaddlePoint, whole_matrix
 
-#: a selection whose blocks lose more digits than this takes is none here: pivots are looked for
+#: above this condition number of its blocks a selection is not used, but pivoted elimination
 WORST_CONDITION = 1e7
 
 
 class BlockGroup(NamedTuple):
-    """Blocks of one size s: `rows` (k, s) of the constraints and `columns` (k, s) of velocities."""
+    """Blocks of one size s: indices `rows` (k, s) of constraints and `columns` (k, s) of
+    velocities."""
 
     rows: np.ndarray
     columns: np.ndarray
 
 
 class Selection:
-    """Static facts: `chosen` (d,) independent velocities, and blocks of the dependent ones.
-    `dependent` (m,) and `rows` (m,): velocities and constraints in the order of the blocks."""
+    """Static selection of velocities: indices `chosen` (d,) of the independent ones, and blocks of
+    the dependent ones. `dependent` (m,) and `rows` (m,): indices of velocities and constraints in
+    the order of the blocks."""
 
     def __init__(self, pattern: np.ndarray, chosen, mass: np.ndarray):
         self.chosen = np.asarray(chosen, int)
@@ -49,13 +51,13 @@ class Selection:
         join = lambda parts: np.concatenate([x.reshape(-1) for x in parts] or [np.zeros(0, int)])
         self.dependent = join([g.columns for g in self.groups])
         self.rows = join([g.rows for g in self.groups])
-        #: puts (chosen, dependent) back into the order of velocities
+        #: permutation from (chosen, dependent) to the order of velocities
         self.order = np.argsort(np.concatenate([self.chosen, self.dependent]))
-        #: columns of the entries in each row of the mass matrix, (n, w); None where they are many
+        #: columns of the nonzero entries in each row of the mass matrix, (n, w); None if many
         self.partners = _partners(mass)
 
     def in_order(self, chosen, dependent):
-        """All velocities from both parts, (n, ...)."""
+        """All velocities (n, ...) from the independent and the dependent ones."""
         return take(jnp.concatenate([chosen, dependent]), self.order)
 
 
@@ -76,13 +78,14 @@ def _partners(mass) -> np.ndarray | None:
     width = max(len(x) for x in lists)
     if 2 * width > len(lists):
         return None
-    # filled up with zeros of the row
+    # padded with the index of a zero entry of the row
     spare = [int(np.flatnonzero(~row)[0]) for row in mass]
     return np.array([x + [z] * (width - len(x)) for x, z in zip(lists, spare, strict=True)], int)
 
 
 def _components(pattern):
-    """Rows and columns of blocks that share nothing; all of it where they are not square."""
+    """Rows and columns of the independent blocks of a pattern; one block with all rows and columns
+    if they are not square."""
     m, n = pattern.shape
     links = pattern.astype(int)
     reach = (links @ links.T > 0) | np.eye(m, dtype=bool)
@@ -103,8 +106,8 @@ def _components(pattern):
 
 
 class DependentInverse(eqx.Module):
-    """Inverses (k, s, s) of the blocks of J's dependent columns, per size, and how many times
-    round-off is amplified at most."""
+    """Inverses (k, s, s) of the blocks of J's dependent columns, for each block size, and the
+    largest amplification of round-off (`condition`)."""
 
     blocks: tuple[Float[Array, "k s s"], ...]
     condition: Float[Array, ""]
@@ -125,7 +128,7 @@ class DependentInverse(eqx.Module):
 
     def determinant_sign(self, J) -> Float[Array, ""]:
         """Smallest sign, over the blocks, of the determinant of the dependent columns of another
-        Jacobian `J` (m, n) relative to this one: -1 where a dead centre lies between the two."""
+        Jacobian `J` (m, n) relative to this one: -1 if a dead centre lies between the two."""
         signs = [jnp.ones((), J.dtype)]
         for X, (places, columns) in zip(self.blocks, self.selection.groups, strict=True):
             A = entries(J, places[:, :, None], columns[:, None, :])
@@ -133,8 +136,8 @@ class DependentInverse(eqx.Module):
         return functools.reduce(jnp.minimum, lax.stop_gradient(signs))
 
     def times(self, x):
-        """Dependent velocities (m, ...), in the order of the blocks, that constraints `x` (m, ...)
-        ask for."""
+        """Product of the inverse with constraint values `x` (m, ...): dependent velocities
+        (m, ...) in the order of the blocks."""
         flat = x if x.ndim == 2 else x[:, None]
         parts = [
             _times(X, take(flat, places)).reshape(-1, flat.shape[1])
@@ -144,7 +147,8 @@ class DependentInverse(eqx.Module):
         return found if x.ndim == 2 else found[:, 0]
 
     def transposed(self, y):
-        """Constraints (m,) from dependent velocities (m,) in the order of the blocks."""
+        """Product of the transposed inverse with `y` (m,), in the order of the blocks; the result
+        (m,) is in the order of the constraints."""
         parts, start = [], 0
         for X, (places, _) in zip(self.blocks, self.selection.groups, strict=True):
             own = y[start : start + places.size].reshape(places.shape)
@@ -154,7 +158,7 @@ class DependentInverse(eqx.Module):
 
 
 def _inverses(A):
-    """Of blocks (k, s, s)."""
+    """Inverses of blocks (k, s, s)."""
     k, s, _ = A.shape
     if s == 1:
         return 1.0 / A
@@ -166,7 +170,7 @@ def _inverses(A):
 
 
 def _determinant_signs(A):
-    """Of blocks (k, s, s) that are near the identity, so that pivots need no search."""
+    """Signs of the determinants of blocks (k, s, s) near the identity, which need no pivoting."""
     sign = jnp.sign(A[:, 0, 0])
     while A.shape[1] > 1:
         A = A[:, 1:, 1:] - A[:, 1:, :1] * A[:, :1, 1:] / A[:, :1, :1]
@@ -190,8 +194,8 @@ def _times(X, x):
 
 
 class Reduction(NamedTuple):
-    """`x = (y, C y + g)` in the order of the selection, with M~ (d, d) and f~ (d,); `MG` (n, d) and
-    `left` = f - M g (n,) in the order of velocities."""
+    """Reduced equations: `x = (y, C y + g)` in the order of the selection, with `mass` M~ (d, d)
+    and `force` f~ (d,); `MG` (n, d) and `left` = f - M g (n,) in the order of velocities."""
 
     C: Float[Array, "m d"]
     g: Float[Array, " m"]
@@ -202,7 +206,7 @@ class Reduction(NamedTuple):
 
 
 def reduction(M, J, inverse: DependentInverse, f, b) -> Reduction:
-    """Of `M x + J^T lam = f`, `J x = b`."""
+    """Reduce `M x + J^T lam = f`, `J x = b` to the independent velocities."""
     at = inverse.selection
     d = len(at.chosen)
     C, g = materialise((-inverse.times(take(J, at.chosen, axis=1)), inverse.times(b)))
@@ -219,7 +223,7 @@ def reduction(M, J, inverse: DependentInverse, f, b) -> Reduction:
 
 
 def _mass_times(M, X, partners):
-    """`M X` (n, k), entry by entry of its sparse rows."""
+    """Product `M X` (n, k) with the nonzero entries of the sparse rows of M."""
     if partners is None:
         return matmul(M, X)
     there = materialise(entries(M, np.arange(len(partners))[:, None], partners))
@@ -228,8 +232,8 @@ def _mass_times(M, X, partners):
 
 
 class Eliminated(SaddlePoint):
-    """By a selection of independent velocities; by pivoted elimination of the whole matrix where
-    the selection is none (a dead centre)."""
+    """Solution by a selection of independent velocities, or by pivoted elimination of the whole
+    matrix if the selection is ill-conditioned (near a dead centre)."""
 
     M: Float[Array, "n n"]
     J: Float[Array, "m n"]

@@ -1,23 +1,23 @@
-"""From energies to equations of motion.
+"""Equations of motion from energies.
 
     M(q) a = -c(q, v) - dV/dq - dR/dv + applied,        c = d/dt(dT/dv)|_{a=0} - dT/dq
 
-Kinetic energy is best given by inertial coordinates x(q) with weights w, `T = 1/2 sum_i w_i
-xdot_i^2` (positions times masses, angles times moments of inertia). Then, with A = dx/dq,
+The kinetic energy is best given by inertial coordinates x(q) with weights w, `T = 1/2 sum_i w_i
+xdot_i^2` (positions with masses, angles with moments of inertia). Then, with A = dx/dq,
 
     M = A^T W A,        c = A^T W (d^2 x/dt^2 at a = 0),
 
-one Jacobian, one second-order jvp and one vjp, two to three times cheaper than Hessians of a
-general T.
+which takes one Jacobian, one second-order jvp and one vjp. This is two to three times cheaper than
+Hessians of a general T.
 
-Where no x(q) exists, as for the angular velocity of a body, velocities V(q, v) linear in v take its
-place: body twists along principal axes. Then M = A^T W A with A = dV/dv, and the velocity terms
-follow from Hamel's equations, which hold for every v with dq/dt = N(q) v. With p = dT/dv,
+If no x(q) exists, as for the angular velocity of a body, velocities V(q, v) linear in v replace it:
+body twists along principal axes. Then M = A^T W A with A = dV/dv, and the velocity terms follow
+from Hamel's equations, which hold for every v with dq/dt = N(q) v. With p = dT/dv,
 
     dp/dt = N^T dT/dq + ad_v^T p + force,        N ad_v(w) = D(N w)[N v] - D(N v)[N w]
 
-the Lie bracket of the columns of N: `ad_v(w) = v x w` for body-fixed angular velocities, which
-makes Euler's equations of it."""
+where ad_v(w) is the Lie bracket of the columns of N. For body-fixed angular velocities `ad_v(w) =
+v x w`, which gives Euler's equations."""
 
 from typing import Any, ClassVar, Literal
 
@@ -42,16 +42,16 @@ class LagrangianSystem(System):
     instead of inertial coordinates sets `kinetic_form`. Coordinates are minimal or constrained;
     with quaternions it defines `retract` and `difference` too.
 
-    The default method is stable at every step: what a machine's fastest vibration needs is known
-    only to those who have looked at it (`cordax.modes`, `cordax.step_limit`)."""
+    The default integrator is stable at every step size, because the fastest vibration of the
+    machine is not known in advance (`cordax.modes` and `cordax.step_limit` compute it)."""
 
     default_integrator: ClassVar[str] = "implicit_midpoint"
 
-    #: what defines the kinetic energy: "coordinates" (`inertial_coordinates`), "velocities"
+    #: method that defines the kinetic energy: "coordinates" (`inertial_coordinates`), "velocities"
     #: (`inertial_velocities`) or "energy" (`kinetic_energy`)
     kinetic_form: ClassVar[Literal["coordinates", "velocities", "energy"]] = "coordinates"
 
-    # --- what the machine is
+    # --- definition of the machine
     def inertial_coordinates(self, q) -> Any:
         """Positions [m] and angles [rad] that carry inertia: an array, or any pytree of arrays."""
         raise NotImplementedError(
@@ -61,8 +61,8 @@ class LagrangianSystem(System):
 
     def inertial_velocities(self, q, v) -> Any:
         """Velocities [m/s] and angular velocities [rad/s] that carry inertia, linear in `v`: an
-        array, or any pytree of arrays. Those of the inertial coordinates, unless defined: for the
-        angular velocity of a body, along its principal axes."""
+        array, or any pytree of arrays. By default the rates of the inertial coordinates. A machine
+        defines it for the angular velocities of bodies along their principal axes."""
         return jax.jvp(self.inertial_coordinates, (q,), (self.rate(q, v),))[1]
 
     def inertial_weights(self) -> Any:
@@ -77,10 +77,10 @@ class LagrangianSystem(System):
         return jnp.zeros((), q.dtype)
 
     def applied_force(self, t, q, v, u) -> Float[Array, " n"]:
-        """Generalised force of inputs and of whatever has no potential, shape (n,)."""
+        """Generalised force of inputs and of all effects without a potential, shape (n,)."""
         return jnp.zeros_like(v)
 
-    # --- what follows
+    # --- derived quantities
     def kinetic_energy(self, q, v):
         velocity = self.inertial_velocities(q, v)
         return 0.5 * _inner(self._weigh(velocity), velocity)
@@ -129,7 +129,7 @@ class LagrangianSystem(System):
         return LagrangianStructure(self) if known else Structure(self)
 
     def _bias_acceleration(self, q, v):
-        """Second time derivative of the inertial coordinates along the motion with v kept."""
+        """Second time derivative of the inertial coordinates along the motion at constant v."""
         first = lambda q: jax.jvp(self.inertial_coordinates, (q,), (self.rate(q, v),))[1]
         return materialise(jax.jvp(first, (q,), (self.rate(q, v),))[1])
 
@@ -147,7 +147,7 @@ class LagrangianSystem(System):
         return jax.tree.map(weigh, self.inertial_weights(), x)
 
     def _pull_back(self, q, covector):
-        """`N^T g`: the generalised force of a gradient by q."""
+        """Generalised force `N^T g` of a gradient g by q."""
         if self.flat:
             return covector
         return jax.vjp(lambda v: self.rate(q, v), jnp.zeros(self.n_v, q.dtype))[1](covector)[0]
@@ -159,7 +159,8 @@ class LagrangianStructure(Structure):
     system: LagrangianSystem
 
     def linearise(self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True):
-        """As in `Structure`, faster by the structure of the velocity terms.
+        """Linearise as `Structure.linearise` does, but faster, using the structure of the velocity
+        terms.
 
         With x the inertial coordinates, A = dx/dq and x2 = d^2x/dt^2 at the acceleration a (zero
         unless given),
@@ -167,8 +168,9 @@ class LagrangianStructure(Structure):
             K = -A^T W (dx2/dq) - d^2/dq^2 (W x2 . x + V + lambda . Phi) + ...
             D = -2 A^T W (dA/dt) + ...
 
-        where the Hessian holds x2 and lambda fixed: n directions through first derivatives instead
-        of 2 n through third ones. The dots stand for dissipation, applied and held forces."""
+        where the Hessian is taken at fixed x2 and lambda: n directions through first derivatives
+        instead of 2 n through third ones. The dots stand for dissipation, applied and held
+        forces."""
         system = self.system
         held = system.held(t, q, v) if hold else None
         n = system.n_v
@@ -206,7 +208,7 @@ class LagrangianStructure(Structure):
         WA = materialise(system._weigh(A, columns=True))
         M = _gram(WA, A)
         f = f - gradient
-        # the gradient holds all of M a + Phi_q^T lambda - f
+        # the gradient contains all of M a + Phi_q^T lambda - f
         if acceleration is not None:
             f = f + matvec(M, acceleration)
         if multipliers is not None:

@@ -1,12 +1,13 @@
-"""The equations of motion about a state, for implicit steps.
+"""Linearised equations of motion, for implicit steps.
 
-Of the residual of the equations of motion,
+For the residual of the equations of motion,
 
     r = M(q) a + Phi_q^T lambda - f(t, q, v, u),
 
-`K = -dr/dq` at fixed a and lambda, and `D = df/dv`, both in the tangent space. Implicit integrators
-use the methods of `Linearisation` only, so that a machine whose matrices have structure (diagonal
-motor inertias, chains of a rope) may exploit it, under constraints too."""
+the matrices are `K = -dr/dq` at fixed a and lambda, and `D = df/dv`, both in the tangent space.
+Implicit integrators use only the methods of `Linearisation`. A machine whose matrices have
+structure (diagonal motor inertias, chains of a rope) can therefore exploit it, with constraints
+too."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,11 +25,11 @@ Rows = Float[Array, " m"]
 
 
 class Linearisation(eqx.Module):
-    """`M`, `f`, `K` and `D` of a machine about a state.
+    """`M`, `f`, `K` and `D` of a machine at a state.
 
-    `f`, shape (n,), is the force without constraint forces. `exact`: whether K and D hold all
-    derivatives for what was asked of `Structure.linearise`; Newton's method and its derivative
-    need that, a linearly implicit step does not."""
+    `f`, shape (n,), is the force without constraint forces. `exact`: whether K and D contain all
+    derivatives requested from `Structure.linearise`. Newton's method and its derivative require
+    this, a linearly implicit step does not."""
 
     f: eqx.AbstractVar[Vector]
     exact: eqx.AbstractVar[bool]
@@ -42,40 +43,43 @@ class Linearisation(eqx.Module):
         raise NotImplementedError
 
     def implicit_solver(self, h, h2=None) -> "ImplicitSolver":
-        """`(M - h D - h2 K)^-1` for a step h [s], as a function; h2 [s^2] is h^2 unless given."""
+        """Solver with `(M - h D - h2 K)^-1` for a step h [s], as a function; h2 [s^2] is h^2 unless
+        given."""
         h2 = h * h if h2 is None else h2
         return ImplicitSolver(self, h, h2, self.factorise(h, h2))
 
     def constrained_solver(
         self, jacobian, h, h2=None, rows=None
     ) -> Callable[[Any, Any], tuple[Vector, Rows]]:
-        """The same matrix A under constraints: a function `(b, c) -> (x, y)` that solves
+        """Solver with the same matrix A and constraints: a function `(b, c) -> (x, y)` that solves
 
             [A, J^T; G, 0] [x; y] = [b; c],        J: `jacobian` (m, n), G: `rows` (m, n) or J.
 
-        By default A is solved for the columns of J^T, and a matrix of m rows remains: for machines
-        with a structured A that is regular. Overridden where it is not."""
+        By default the columns of J^T are solved with A, and a matrix of m rows remains: for
+        machines with a structured, regular A. Overridden if A may be singular."""
         return ComplementSolver(self.implicit_solver(h, h2), jacobian, rows)
 
     def factorise(self, h, h2):
-        """What solves with one matrix share, as a pytree; nothing by default."""
+        """Factorisation that solves with one matrix share, as a pytree; None by default."""
         return None
 
     def implicit_solve(self, factor, h, h2, b) -> Vector:
-        """`(M - h D - h2 K)^-1 b`, shape (n,), with what `factorise` returned."""
+        """`(M - h D - h2 K)^-1 b`, shape (n,), with the `factor` from `factorise`."""
         raise NotImplementedError
 
     def resolved(self, factor, h, h2, x) -> Vector:
-        """What a step resolves of a change of velocities x: `(M - h D - h2 K)^-1 M x`, slow motions
-        as they are and little of vibrations that are fast for it."""
+        """Part of a velocity change x that a step resolves, `(M - h D - h2 K)^-1 M x`: slow motions
+        remain, and vibrations that are fast compared with the step are almost removed."""
         return self.implicit_solve(factor, h, h2, self.inertia(x))
 
     def initial_multipliers(self) -> Rows | None:
-        """Multipliers (m,) of the constraints at the state, where they are part of it and known."""
+        """Multipliers (m,) of the constraints at the state, or None if the linearisation does not
+        contain them."""
         return None
 
     def bare(self) -> "Linearisation":
-        """As much as solves with a factor need where nothing is differentiated; all by default."""
+        """The linearisation reduced to the data for solves with a factor that are not
+        differentiated; by default unchanged."""
         return self
 
     def matrices(self) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "n n"]]:
@@ -84,13 +88,13 @@ class Linearisation(eqx.Module):
 
 
 def bare(solver):
-    """A solver without what only derivatives of its solutions need."""
+    """Solver without the data that only derivatives of its solutions need."""
     has_more = lambda x: hasattr(x, "bare")
     return jax.tree.map(lambda x: x.bare() if has_more(x) else x, solver, is_leaf=has_more)
 
 
 class ImplicitSolver(eqx.Module):
-    """One linear solve of an implicit step, for any number of right-hand sides."""
+    """Linear solver of an implicit step, for any number of right-hand sides."""
 
     motion: Linearisation
     h: Float[Array, ""]
@@ -106,11 +110,12 @@ class ImplicitSolver(eqx.Module):
 
 
 class ComplementSolver(eqx.Module):
-    """Constraints beside a solve that has its own structure: with W = A^-1 J^T, from
+    """Solver with constraints by the Schur complement of a structured matrix A: with W = A^-1 J^T,
 
-        x = A^-1 b - W y,        (G W) y = G A^-1 b - c,
+        x = A^-1 b - W y,        (G W) y = G A^-1 b - c.
 
-    m + 1 solves and a small matrix, without pivoting; NaN where that is singular."""
+    It takes m + 1 solves with A and one with a small matrix, without pivoting; the result is NaN if
+    that matrix is singular."""
 
     solve: ImplicitSolver
     rows: Float[Array, "m n"]
@@ -134,14 +139,14 @@ class ComplementSolver(eqx.Module):
 
 
 class DenseLinearisation(Linearisation):
-    """Matrices without structure."""
+    """Linearisation with dense matrices."""
 
     M: Float[Array, "n n"]
     f: Vector
     K: Float[Array, "n n"]
     D: Float[Array, "n n"]
     exact: bool = eqx.field(static=True, default=True)
-    #: whether M can be inverted; else eliminations pivot
+    #: whether M can be inverted; otherwise elimination uses pivoting
     regular: bool = eqx.field(static=True, default=True)
 
     def stiffness(self, x):
@@ -157,7 +162,7 @@ class DenseLinearisation(Linearisation):
         return solve(factor, materialise(b))
 
     def constrained_solver(self, jacobian, h, h2=None, rows=None):
-        """Of the whole at once: A alone may be singular (massless parts)."""
+        """Solver of the whole matrix at once, because A alone may be singular (massless parts)."""
         A = self.factorise(h, h * h if h2 is None else h2)
         rows = jacobian if rows is None else rows
         return SaddleSolver(A, jacobian, rows, pivoted=not self.regular)
@@ -167,7 +172,7 @@ class DenseLinearisation(Linearisation):
 
 
 class SaddleSolver(eqx.Module):
-    """`[A, J^T; G, 0] [x; y] = [b; c]` by elimination of the whole."""
+    """Solver of `[A, J^T; G, 0] [x; y] = [b; c]` by elimination of the whole matrix."""
 
     matrix: Float[Array, "k k"]
     pivoted: bool = eqx.field(static=True)
@@ -184,11 +189,11 @@ class SaddleSolver(eqx.Module):
 
 
 class SaddleLinearisation(Linearisation):
-    """A linearly implicit step under constraints: `implicit_solve` returns the velocity change that
-    also brings the linearised constraints to zero at the end of the step.
+    """Linearisation for a linearly implicit step with constraints. `implicit_solve` returns the
+    velocity change that also brings the linearised constraints to zero at the end of the step.
 
-    `motion`: the machine's own; `phi`, `rate` (m,) and `jacobian` (m, n) of its constraints, whose
-    forces have the size `multipliers` (m,)."""
+    `motion`: linearisation of the machine without constraints; `phi`, `rate` (m,) and `jacobian`
+    (m, n) of its constraints, with the `multipliers` (m,)."""
 
     motion: Linearisation
     phi: Rows
@@ -228,16 +233,17 @@ class SaddleLinearisation(Linearisation):
 
 
 class StabilisedLinearisation(Linearisation):
-    """A linearly implicit step of the index-1 equations
+    """Linearisation for a linearly implicit step of the index-1 equations
 
         M a + J^T lambda = f,        J a = wanted - 2 decay J v - stiffening J q
 
-    as vectors of forces and, behind them, constraint rows, shape (n + m,): `f` and what `stiffness`
-    and `inertia` return; `implicit_solve` takes such a vector and returns a velocity, shape (n,).
+    `f` and the results of `stiffness` and `inertia` are vectors of forces followed by constraint
+    rows, shape (n + m,). `implicit_solve` takes such a vector and returns a velocity, shape (n,).
 
-    `motion`: the machine's own; `wanted` (m,): the accelerations J a at the state, `jacobian` (m,
-    n), `decay` [1/s] and `stiffening` [1/s^2]: Baumgarte's alpha and beta^2. How J turns with the
-    motion is left out, so it is no exact derivative, and linearly implicit methods need none."""
+    `motion`: linearisation of the machine without constraints; `wanted` (m,): the accelerations J a
+    at the state, `jacobian` (m, n), `decay` [1/s] and `stiffening` [1/s^2]: Baumgarte's alpha and
+    beta^2. The derivative of J is omitted, so the linearisation is not exact; linearly implicit
+    methods do not require that."""
 
     motion: Linearisation
     wanted: Rows
@@ -271,8 +277,8 @@ class StabilisedLinearisation(Linearisation):
 def linearise_densely(
     structure, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
 ) -> DenseLinearisation:
-    """`Structure.linearise` of a machine without known structure: the residual differentiated in
-    2 n_v directions, value and Jacobian in one evaluation."""
+    """`Structure.linearise` for a machine without special structure: the residual is differentiated
+    in 2 n_v directions, with value and Jacobian in one evaluation."""
     system = structure.system
     held = system.held(t, q, v) if hold else None
     n = system.n_v

@@ -1,4 +1,4 @@
-"""What people see of a machine: units, plots, drawing, summary, warnings and error texts."""
+"""Presentation of a machine: units, plots, drawing, summary, warnings and error texts."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -10,7 +10,8 @@ from .scene import Scene
 
 
 def tension_range(run) -> dict[str, str]:
-    """Summary of a run (a `Trajectory`): its least and largest tension, if tensions are outputs."""
+    """Summary of a run (a `Trajectory`): its smallest and largest tension, if tensions are
+    outputs."""
     if "tension" not in run.outputs:
         return {}
     tension = np.asarray(run.outputs["tension"])
@@ -19,7 +20,7 @@ def tension_range(run) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Presentation:
-    """Returned by `System.presentation`; every field has a default.
+    """Presentation of a machine, returned by `System.presentation`; every field has a default.
 
     - `units`: SI units of coordinates, inputs and outputs, by name or by the stem of numbered
       names (`alpha` for `alpha_1`), where the name does not imply the unit (`mechanics.units`);

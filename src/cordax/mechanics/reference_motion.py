@@ -1,4 +1,4 @@
-"""Positions given as functions of time: wanted motions, moving supports, wound lengths."""
+"""Positions as prescribed functions of time: desired motions, moving supports, wound lengths."""
 
 import abc
 from typing import Any
@@ -13,20 +13,20 @@ from .._base.checks import require, require_axes, require_finite, require_shape,
 from .._base.precision import as_float_array, declared_field, float_field
 from .._jax.program_cache import kept_filter_jit
 
-#: instants among which the last one is found by comparing all
+#: up to this number of instants the current one is found by comparison with all
 FEW = 1024
 
 
 class Reference(eqx.Module):
-    """A position as a smooth function of time; its derivatives follow."""
+    """A position as a smooth function of time; its derivatives follow by differentiation."""
 
     @abc.abstractmethod
     def position(self, t) -> Float[Array, "..."]:
-        """The wanted value at time `t` [s]."""
+        """Desired value at time `t` [s]."""
 
     def switching_times(self) -> Float[Array, " k"] | None:
         """Increasing instants [s] at which the motion or one of its derivatives jumps; empty if
-        none does, None if that is not known."""
+        there are none, None if they are not known."""
         return None
 
     def __call__(self, t):
@@ -38,7 +38,7 @@ class Reference(eqx.Module):
 
 
 class Constant(Reference):
-    """At rest."""
+    """A constant position."""
 
     value: Float[Array, "..."] = float_field()
 
@@ -50,8 +50,9 @@ class Constant(Reference):
 
 
 class Quintic(Reference):
-    """`start` plus k moves from rest to rest, `s = x^3 (10 - 15 x + 6 x^2)` each: `moves`, shape
-    (k, ...), like `start` [m or rad], between the `times` (k, 2) [s]."""
+    """Quintic point-to-point motion: `start` plus k moves from rest to rest, each with the profile
+    `s = x^3 (10 - 15 x + 6 x^2)`: `moves`, shape (k, ...), like `start` [m or rad], between the
+    `times` (k, 2) [s]."""
 
     start: Float[Array, "..."] = float_field()
     moves: Float[Array, "k ..."] = float_field()
@@ -78,9 +79,10 @@ class Quintic(Reference):
 
 
 class Shaped(Reference):
-    """A `motion` of (n,) plus corrections between two `times` (2,) [s] that vanish there with two
-    derivatives: `bumps` (k, n), in the motion's unit, of `(4 x (1 - x))^3 cos(j pi x)`, j from 0.
-    What is optimised when a path may leave the usual one on its way."""
+    """A `motion` of (n,) plus corrections between two `times` (2,) [s], at which they vanish with
+    two derivatives: coefficients `bumps` (k, n), in the unit of the motion, of
+    `(4 x (1 - x))^3 cos(j pi x)`, j from 0. An optimisation varies them to change the path between
+    fixed ends."""
 
     motion: Reference
     times: Float[Array, " 2"] = float_field(unit="s")
@@ -106,7 +108,7 @@ class Shaped(Reference):
 
 class Hermite(Reference):
     """Cubic Hermite interpolation of `values`, shape (k, ...), and `slopes`, like them [per s], at
-    increasing `times` (k,) [s]; at rest at the first and last value outside of them."""
+    increasing `times` (k,) [s]; constant at the first and last value outside of them."""
 
     times: Float[Array, " k"] = float_field(unit="s")
     values: Float[Array, "k ..."] = float_field()
@@ -126,13 +128,13 @@ class Hermite(Reference):
 
     def position(self, t):
         k = self.times.shape[0]
-        # a few comparisons in a row are less to compile, and quicker, than a loop that bisects
+        # few comparisons compile and run faster than a bisection loop
         method = "compare_all" if k <= FEW else "scan"
         i = jnp.searchsorted(self.times, t, side="right", method=method) - 1
         i = jnp.clip(i, 0, k - 2)
         width = self.times[i + 1] - self.times[i]
         x = (t - self.times[i]) / width
-        # unlike those of clip, derivatives at the first and last instant are those inside
+        # unlike with clip, derivatives at the first and last instant are those inside the interval
         x = jnp.where(x < 0.0, 0.0, jnp.where(x > 1.0, 1.0, x))
         a, b = self.values[i], self.values[i + 1]
         da, db = width * self.slopes[i], width * self.slopes[i + 1]
@@ -142,10 +144,10 @@ class Hermite(Reference):
 
 class BSpline(Reference):
     """Uniform cubic B-spline of `values` (k, ...), k >= 4, between two `times` (2,) [s], twice
-    continuously differentiable. It stays within the range of its values, so that bounds on them
-    hold for all of it. It goes through none of them: it begins at (v_0 + 4 v_1 + v_2)/6, and ends
-    likewise; three equal values begin, or end, a spline at that value. Outside of its times it
-    rests."""
+    continuously differentiable. It stays within the range of its values, so bounds on the values
+    hold for the whole spline. It does not interpolate them: it begins at (v_0 + 4 v_1 + v_2)/6, and
+    ends likewise; with three equal values at its beginning (or end) it begins (or ends) at that
+    value. Outside of its times it is constant."""
 
     times: Float[Array, " 2"] = float_field(unit="s")
     values: Float[Array, "k ..."] = float_field()
@@ -186,7 +188,8 @@ def merged(*times: Float[Array, " k"] | None) -> Float[Array, " n"] | None:
 
 
 def as_reference(x, name: str = "reference") -> Reference:
-    """A Reference from a Reference, or from the value of one that rests; errors say its `name`."""
+    """Convert a constant value to a Reference; return a Reference unchanged. Error messages contain
+    the `name`."""
     if isinstance(x, Reference) or type(x) is object:  # or a placeholder of a transformation
         return x  # pyright: ignore[reportReturnType]
     value = as_float_array(x, name)
@@ -196,7 +199,7 @@ def as_reference(x, name: str = "reference") -> Reference:
 
 @kept_filter_jit
 def positions(reference: Reference, t) -> Array:
-    """Where a motion is at times `t` [s], shape (k,); a leading axis of k."""
+    """Positions of a motion at times `t` [s], shape (k,), with a leading axis of size k."""
     return jax.vmap(reference.position)(t)
 
 
@@ -212,15 +215,14 @@ class _AsReference:
 
 
 def reference_field(**kwargs) -> Any:
-    """A module field for a `Reference`, or the value of one that rests; None where that is the
-    default."""
+    """Module field for a `Reference` or a constant value; None is allowed if it is the default."""
     optional = "default" in kwargs and kwargs["default"] is None
     return declared_field(_AsReference(optional), **kwargs)
 
 
 def require_position(field: str, reference: Reference, *shapes: tuple[int, ...]) -> None:
-    """Raise unless the positions of a reference have one of the shapes."""
-    position = jax.eval_shape(reference.position, 0.0)  # its shape alone: nothing is computed
+    """Raise unless the positions of a reference have one of the given shapes."""
+    position = jax.eval_shape(reference.position, 0.0)  # only its shape, without computing it
     given = isinstance(position, jax.ShapeDtypeStruct)
     require(given, f"{field}.position", position, "jax.Array or numpy.ndarray")
     require_shape(field, position, *shapes)

@@ -1,4 +1,4 @@
-"""Machines with flat coordinates that are defined by momentum and residual."""
+"""Machines with flat coordinates (dq/dt = v) that are defined by momentum and residual."""
 
 import abc
 from typing import Any
@@ -14,8 +14,8 @@ from .system import System
 
 
 class ResidualSystem(System):
-    """A machine that computes the products of its mass matrix and the residual of its equations
-    faster than mass matrix and force."""
+    """A machine that computes products with its mass matrix and the residual of its equations
+    faster than the mass matrix and the force."""
 
     @abc.abstractmethod
     def momentum(self, q, v) -> Float[Array, " n"]:
@@ -49,8 +49,8 @@ class ResidualStructure(Structure):
 
 
 class ResidualLinearisation(Linearisation):
-    """The equations of `robot` about a state `t`, `q`, `v` with inputs `u`, accelerations `a` and
-    multipliers `pull`. Products with M, K and D are directional derivatives of
+    """Linearised equations of `robot` at a state `t`, `q`, `v` with inputs `u`, accelerations `a`
+    and multipliers `pull`. Products with M, K and D are directional derivatives of
     `robot.residual(t, q, v, u, a, pull)`. A subclass defines the solves."""
 
     robot: Any
@@ -95,6 +95,7 @@ class ResidualLinearisation(Linearisation):
         return matrix(self.inertia), matrix(self.stiffness), matrix(self.damping)
 
     def dense(self) -> DenseLinearisation:
-        """The same without structure: forces couple what is far apart in it."""
+        """The same linearisation with dense matrices, for forces that couple distant parts of the
+        structure."""
         M, K, D = self.matrices()
         return DenseLinearisation(M=M, f=self.f, K=K, D=D)

@@ -1,9 +1,9 @@
-"""The saddle point of constrained machines: `[M J^T; J 0] [x; lam] = [f; b]`, J the Jacobian of the
-constraints.
+"""Saddle-point equations of constrained machines: `[M J^T; J 0] [x; lam] = [f; b]`, J the Jacobian
+of the constraints.
 
-Accelerations are its solution for (force, wanted second derivative of Phi), velocity jumps for (0,
--dPhi/dt), projections for (0, -Phi). M need not be regular, only the whole matrix: massless parts
-are carried by the constraints.
+Accelerations are the solution for (force, J a from the acceleration-level constraints), velocity
+jumps for (0, -dPhi/dt), projections for (0, -Phi). Only the whole matrix must be regular, not M:
+constraints may hold massless parts.
 """
 
 import abc
@@ -18,25 +18,27 @@ from .._jax.materialise import materialise
 from ..math.complementarity import masked_solve
 from ..math.linalg import gram, matmul, matvec, pseudo_inverse, solve, vecmat
 
-#: how far redundant rows may come apart per distance from the constraints: all rows together ask
-#: for a few times the step of one of them, and directions turn by about as much as coordinates move
+#: allowed difference of redundant rows per distance from the constraints: the correction of all
+#: rows is a few times that of one row, and directions turn by about as much as coordinates move
 DRIFT_MARGIN = 10.0
-#: relative singular values above it are never taken for drift
+#: relative singular values above this are never attributed to drift
 MOST_DRIFT = 1e-3
 
 
 class SaddlePoint(eqx.Module):
-    """The matrix at one configuration, with what its solutions share. A machine whose structure
-    allows an elimination of its own returns a subclass from `Structure.saddle`."""
+    """Saddle-point matrix at one configuration, with the data that its solutions share. A machine
+    whose structure allows a special elimination returns a subclass from `Structure.saddle`."""
 
     @abc.abstractmethod
     def solve(self, f, b) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
-        """x, shape (n_v,), and lam, shape (m,), for `f`, shape (n_v,), or None for zero, and `b`,
-        shape (m,). Rows that do not act have lam = 0; NaN where those that do have lost rank."""
+        """Solve for x, shape (n_v,), and lam, shape (m,), with `f`, shape (n_v,), or None for zero,
+        and `b`, shape (m,). Inactive rows have lam = 0. The result is NaN if the active rows are
+        linearly dependent."""
 
 
 class SchurComplement(SaddlePoint):
-    """By `J M^-1 J^T`, for a regular M with `Structure.mass_solve`."""
+    """Solution by the Schur complement `J M^-1 J^T`, for a regular M with
+    `Structure.mass_solve`."""
 
     structure: Any
     q: Float[Array, " n_q"]
@@ -60,7 +62,7 @@ class SchurComplement(SaddlePoint):
 
 
 class WholeMatrix(SaddlePoint):
-    """By pivoted elimination of the whole matrix: M may be singular."""
+    """Solution by pivoted elimination of the whole matrix; M may be singular."""
 
     M: Float[Array, "n n"]
     J: Float[Array, "m n"]
@@ -78,7 +80,7 @@ class WholeMatrix(SaddlePoint):
 
 
 def whole_matrix(M, J, idle=None) -> Float[Array, "k k"]:
-    """`[M J^T; J 0]`, with `idle` (m,) on the diagonal of rows that do not act."""
+    """Matrix `[M J^T; J 0]`, with `idle` (m,) on the diagonal: 1 for inactive rows."""
     m = J.shape[0]
     corner = jnp.zeros((m, m), M.dtype) if idle is None else jnp.diag(idle)
     return jnp.concatenate(
@@ -87,9 +89,9 @@ def whole_matrix(M, J, idle=None) -> Float[Array, "k k"]:
 
 
 class LeastSquares(SaddlePoint):
-    """For rows that may be redundant: `J x = b` in the least-squares sense, and the smallest
-    multipliers, by a singular value decomposition. `tolerance`: singular values below it, relative
-    to the largest, count as zero."""
+    """Solution for constraints that may be redundant: `J x = b` in the least-squares sense with the
+    smallest multipliers, by a singular value decomposition. `tolerance`: singular values below it,
+    relative to the largest, count as zero."""
 
     M: Float[Array, "n n"]
     J: Float[Array, "m n"]
@@ -98,8 +100,9 @@ class LeastSquares(SaddlePoint):
 
     @staticmethod
     def of(system, q, J, phi, tolerance: float = 1e-9) -> "LeastSquares":
-        """Away from the constraints, by `phi` (m,), redundant rows differ: the tolerance is at
-        least that distance, as long as it is one that a run may drift."""
+        """Solver at a configuration with constraint errors `phi` (m,). Redundant rows differ away
+        from the constraints, so the tolerance is at least in proportion to that distance, up to the
+        drift that a run may have."""
         drift = jnp.minimum(DRIFT_MARGIN * _distance(J, phi), MOST_DRIFT)
         least = jnp.maximum(tolerance, lax.stop_gradient(drift))
         return LeastSquares(system.mass_matrix(q), J, least, system.mass_is_regular)
@@ -108,10 +111,10 @@ class LeastSquares(SaddlePoint):
         M, J = self.M, self.J
         f = jnp.zeros(M.shape[0], b.dtype) if f is None else f
         if not self.regular:
-            # adds nothing where J x = b, and leaves a positive definite matrix
+            # has no effect if J x = b, and makes the matrix positive definite
             weights = row_weights(M, J)
             M, f = M + gram(J * weights[:, None], J), f + vecmat(weights * b, J)
-        # Any factor of M does in place of its square root: M = C C^T, and J C^-T =: B has the same
+        # Any factor of M can replace its square root: with M = C C^T, J C^-T =: B has the same
         # pseudo-inverse up to a rotation that cancels. Rows are scaled so that the tolerance does
         # not depend on their units.
         C = jnp.linalg.cholesky(M)
@@ -128,16 +131,16 @@ class LeastSquares(SaddlePoint):
 
 
 def _distance(J, phi):
-    """How far coordinates, of size 1, are from the constraints: the largest step that a row
-    asks for."""
+    """Distance from the constraints, for coordinates of size 1: the largest correction by a single
+    row."""
     size = jnp.linalg.norm(J, axis=1)
     return jnp.max(jnp.abs(phi) / jnp.where(size > 0, size, 1.0), initial=0.0)
 
 
 def solve_active(A, b, active=None):
-    """`A x = b` for symmetric positive definite A, rows that do not act left out (x = 0 there).
+    """Solve `A x = b` for symmetric positive definite A without inactive rows (x = 0 there).
 
-    Where A has lost rank the result is NaN, never a large number: see `math.linalg.solve`.
+    If A is singular the result is NaN, never a large number: see `math.linalg.solve`.
     """
     if b.shape[0] == 0:  # a machine without constraints
         return b
@@ -147,8 +150,8 @@ def solve_active(A, b, active=None):
 
 
 def row_weights(M, J) -> Float[Array, " m"]:
-    """About the mass that each row feels: weights w that make `M + J^T w J` well scaled, positive
-    definite wherever the saddle point is regular."""
+    """Approximate effective mass of each constraint row: weights w that make `M + J^T w J` well
+    scaled, and positive definite if the saddle-point matrix is regular."""
     own = jnp.diagonal(M)
     own = jnp.maximum(own, 1e-3 * jnp.max(own))
     size = jnp.sum(J * J / own, axis=1)

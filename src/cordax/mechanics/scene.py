@@ -1,11 +1,11 @@
-"""What a machine looks like, without a word on how it is drawn."""
+"""Geometry of a machine for drawing, independent of the drawing tool."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 
 class Bodies(eqx.Module):
-    """Bodies of one kind: where they are, and faces that move with them.
+    """Bodies of one kind: their poses, and faces that move with them.
 
     `position` (n, d) [m] and `rotation` (n, d, d), whose columns are the body's axes; `faces` (n,
     n_faces, n_corners, d) [m], corners in the body's axes. In the plane a face is an outline."""
@@ -15,13 +15,13 @@ class Bodies(eqx.Module):
     faces: Float[Array, "n f k d"]
 
     def corners(self) -> Float[Array, "n f k d"]:
-        """Of all faces, in the world [m]."""
+        """World positions [m] of the corners of all faces."""
         turned = (self.rotation[..., None, None, :, :] * self.faces[..., None, :]).sum(axis=-1)
         return self.position[..., None, None, :] + turned
 
 
 class Scene(eqx.Module):
-    """Geometry at one instant, for pictures and films.
+    """Geometry at one instant, for pictures and animations.
 
     `lines` maps a kind ("bar", "tendon", "spring", "cable"...) to polylines, shape (n_lines,
     n_points, 2 or 3) [m]; `points` maps a kind to positions, shape (n_points, 2 or 3) [m]; `bodies`

@@ -1,4 +1,4 @@
-"""Whether a machine's functions return what they should, asked once while compiling."""
+"""Checks of the shapes that a machine's methods return, made once while tracing."""
 
 import jax
 
@@ -6,8 +6,8 @@ from .._base.checks import require, require_shape
 
 
 def check_shapes(system, t, state, u, multipliers) -> None:
-    """Raise `ValueError` naming the method of the machine whose result has a wrong shape, or is no
-    dictionary of arrays where one is expected."""
+    """Raise `ValueError`, with the name of the method, if a result of the machine has a wrong shape
+    or is not a dictionary of arrays as expected."""
     q, v, n = state.q, state.v, system.n_v
     name = type(system).__name__
     _shape(f"{name}.mass_matrix", system.mass_matrix, (q,), (n, n))

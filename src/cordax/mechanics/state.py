@@ -10,7 +10,7 @@ from .._base.precision import float_field
 class State(eqx.Module):
     """Configuration `q`, shape (n_q,), and velocity `v`, shape (n_v,), in SI units and radians.
 
-    The sizes differ only where quaternions appear.
+    The sizes differ only for machines with quaternions.
     """
 
     q: Float[Array, " n_q"] = float_field(checked=False)
@@ -18,7 +18,7 @@ class State(eqx.Module):
 
 
 def require_state(field: str, state, system) -> None:
-    """Raise unless `state` is a `State` of the machine, as many numbers as it has names, finite."""
+    """Raise unless `state` is a `State` with the sizes of the machine and finite values."""
     require_instance(field, state, State)
     for name, size in (("q", system.n_q), ("v", system.n_v)):
         require_shape(f"{field}.{name}", getattr(state, name), (size,))

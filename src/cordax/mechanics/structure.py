@@ -83,10 +83,10 @@ class Structure(eqx.Module):
 
     def saddle(self, t, q, active=None, *, jacobian=None) -> SaddlePoint:
         """Solver of `[M J^T; J 0] [x; lam] = [f; b]`, J the Jacobian of the constraints, for
-        accelerations, velocity jumps and projections. `active`, shape (m,), 1 or 0: the rows that
-        act, or None for all; `jacobian`: J if the caller has computed it.
+        accelerations, velocity jumps and projections. `active`, shape (m,), 1 or 0: the active
+        rows, or None for all; `jacobian`: J if the caller has computed it.
 
-        By the Schur complement of M if `System.mass_is_regular`, else by pivoted elimination."""
+        It uses the Schur complement of M if `System.mass_is_regular`, else pivoted elimination."""
         J = constraint_jacobian(self.system, t, q) if jacobian is None else jacobian
         if self.system.mass_is_regular:
             return SchurComplement.of(self, q, J, active)
@@ -101,12 +101,12 @@ class Structure(eqx.Module):
     def linearise(
         self, t, q, v, u, *, acceleration=None, multipliers=None, hold=True
     ) -> Linearisation:
-        """The equations about a state: force, mass matrix and derivatives of the residual
+        """Linearise the equations at a state: force, mass matrix and derivatives of the residual
         `M(q) a + Phi_q^T lambda - f`, by automatic differentiation.
 
-        - `acceleration` (n_v,): at which d(M a)/dq counts; None: the mass matrix is frozen;
-        - `multipliers` (m,): at which d(Phi_q^T lambda)/dq counts; None: it is left out;
-        - `hold`: whether held forces are frozen, or differentiated as they act.
+        - `acceleration` (n_v,): acceleration for d(M a)/dq; None: the mass matrix is frozen;
+        - `multipliers` (m,): multipliers for d(Phi_q^T lambda)/dq; None: this term is omitted;
+        - `hold`: whether held forces are frozen instead of differentiated.
 
         A machine whose result omits a requested part sets `Linearisation.exact` to False."""
         return linearise_densely(

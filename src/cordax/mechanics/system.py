@@ -1,4 +1,4 @@
-"""The machine as the rest of cordax sees it."""
+"""Interface of a machine."""
 
 import abc
 from typing import Any, ClassVar
@@ -16,17 +16,17 @@ from .structure import Structure
 
 
 class System(eqx.Module):
-    """A machine: `M(q) a = f(t, q, v, u)`, with constraints `Phi(t, q) = 0` where it has any.
+    """A machine: `M(q) a = f(t, q, v, u)`, with optional constraints `Phi(t, q) = 0`.
 
-    A subclass says what the machine is and nothing about time stepping. Necessary are
-    `coordinate_names`, `mass_matrix`, `force` and `default_state`; everything else has a default.
-    Numbers are array fields (`float_field`), so that they carry gradients and batch without
-    recompilation."""
+    A subclass defines the machine, independent of time stepping. It must define
+    `coordinate_names`, `mass_matrix`, `force` and `default_state`; all other members have defaults.
+    Parameters are array fields (`float_field`), so that they carry gradients and can be batched
+    without recompilation."""
 
     default_integrator: ClassVar[str] = "rk4"
     default_dt: ClassVar[float] = 1e-3
-    #: how constraints are treated where the user does not say: a name of `formulations.BY_NAME`, a
-    #: name and its numbers, `("baumgarte", {"alpha": 5.0, "beta": 5.0})`, or None: see `simulate`
+    #: default formulation of constraints: a name of `formulations.BY_NAME`, a name with parameters,
+    #: `("baumgarte", {"alpha": 5.0, "beta": 5.0})`, or None: see `simulate`
     default_formulation: ClassVar[Any] = None
 
     # --- names
@@ -37,7 +37,7 @@ class System(eqx.Module):
 
     @property
     def velocity_names(self) -> tuple[str, ...]:
-        """Names of the n_v velocities: those of the coordinates unless quaternions appear."""
+        """Names of the n_v velocities: those of the coordinates, except with quaternions."""
         return self.coordinate_names
 
     @property
@@ -47,34 +47,35 @@ class System(eqx.Module):
 
     @property
     def mass_is_regular(self) -> bool:
-        """Whether the mass matrix can be inverted. A machine with massless parts says False: then
-        constraints must hold them, and nothing inverts M alone."""
+        """Whether the mass matrix can be inverted. False for a machine with massless parts, which
+        constraints must hold; M alone is then never inverted."""
         return True
 
     @property
     def flat(self) -> bool:
-        """Whether dq/dt = v, and `retract` adds. A machine with as many velocities as coordinates
-        that are not their rates (body-fixed angular velocity and Euler angles) says False and
-        overrides `retract`."""
+        """Whether dq/dt = v, and `retract` is an addition. A machine with as many velocities as
+        coordinates, but velocities that are not their rates (body-fixed angular velocity and Euler
+        angles), returns False and overrides `retract`."""
         return self.n_q == self.n_v
 
     # --- equations
     @abc.abstractmethod
     def mass_matrix(self, q) -> Float[Array, "n n"]:
-        """M(q), symmetric positive definite (semidefinite where `mass_is_regular` is False), shape
-        (n_v, n_v)."""
+        """Mass matrix M(q), shape (n_v, n_v), symmetric positive definite (semidefinite if
+        `mass_is_regular` is False)."""
 
     @abc.abstractmethod
     def force(self, t, q, v, u) -> Float[Array, " n"]:
-        """All generalised forces but constraint and held forces, velocity terms included, shape
-        (n_v,)."""
+        """Sum of all generalised forces except constraint and held forces, velocity terms included,
+        shape (n_v,)."""
 
     def held(self, t, q, v):
-        """What a linearly implicit step freezes at its start (dry friction torques), or None."""
+        """Effects that a linearly implicit step freezes at its start (dry friction torques), or
+        None."""
         return None
 
     def held_force(self, t, q, held) -> Float[Array, " n"]:
-        """The generalised force of frozen effects `held` at configuration `q`, shape (n_v,)."""
+        """Generalised force of the frozen effects `held` at configuration `q`, shape (n_v,)."""
         raise NotImplementedError(f"{type(self).__name__} defines held and must define held_force")
 
     def constraint(self, t, q) -> Float[Array, " m"]:
@@ -83,17 +84,19 @@ class System(eqx.Module):
 
     @property
     def one_sided(self) -> np.ndarray:
-        """Rows of the constraint that can only pull, bool, shape (m,): physically Phi <= 0 and
-        lambda >= 0. `Unilateral` lets them go; everything else keeps them as equations."""
+        """Constraints that can only pull, bool, shape (m,): physically Phi <= 0 and lambda >= 0.
+        `Unilateral` and `ConvexContact` let them open; other integrators treat them as
+        equations."""
         return np.zeros(self.n_constraints, bool)
 
     def multiplier_forces(self, t, q, multipliers) -> Float[Array, " m"]:
-        """Multipliers (or impulses) in physical units, tensions [N] for cables, shape (m,)."""
+        """Multipliers (or impulses) converted to physical units, tensions [N] for cables, shape
+        (m,)."""
         return multipliers
 
     # --- contact
     def contacts(self, t, q) -> Contacts | None:
-        """Points at which the machine may touch, for a velocity-level solve; None for none."""
+        """Possible contact points of the machine, for a velocity-level solver; None for none."""
         return None
 
     def without_contacts(self) -> "System":
@@ -101,9 +104,9 @@ class System(eqx.Module):
         return self
 
     def without_forces(self) -> "System | None":
-        """The machine without inputs and applied forces, gravity included: its `force` are velocity
-        terms (Coriolis, gyroscopic) alone. None where these are not known apart; a method then
-        treats them as applied forces, which suits coordinates that are flat."""
+        """The machine without inputs and applied forces, also without gravity: its `force` contains
+        only velocity terms (Coriolis, gyroscopic). None if these are not available separately; an
+        integrator then treats them as applied forces, which suits `flat` coordinates."""
         return None
 
     def active_force(self, t, q, v, u) -> Float[Array, " n"]:
@@ -113,14 +116,14 @@ class System(eqx.Module):
 
     # --- configurations
     def retract(self, q, dq) -> Float[Array, " n_q"]:
-        """The configuration that a motion from `q` at constant velocity `dq` (n_v,) reaches after
-        one second. Overridden where quaternions appear. Exact to second order in `dq`, else
-        methods of second order become methods of first order."""
+        """Configuration that a motion from `q` at constant velocity `dq` (n_v,) reaches after one
+        second. Overridden for quaternions. It must be exact to second order in `dq`, otherwise
+        integrators of second order become first order."""
         return q + dq
 
     def difference(self, start, end) -> Float[Array, " n_v"]:
-        """The tangent vector that leads from `start` to `end`, shape (n_v,): `retract(start,
-        difference(start, end))` is `end`. Overridden together with `retract`."""
+        """Tangent vector from `start` to `end`, shape (n_v,): `retract(start, difference(start,
+        end))` is `end`. Overridden together with `retract`."""
         if not self.flat:
             raise NotImplementedError(f"{type(self).__name__} must define difference")
         return end - start
@@ -133,13 +136,13 @@ class System(eqx.Module):
         return jax.jvp(lambda s: self.retract(q, s * v), (zero,), (one,))[1]
 
     def normalise(self, q) -> Float[Array, " n_q"]:
-        """The configuration nearest to numbers `q` that a step has left a little off (unit
+        """Valid configuration nearest to `q`, which a step may have left slightly invalid (unit
         quaternions)."""
         return q if self.flat else self.retract(q, jnp.zeros(self.n_v, q.dtype))
 
     # --- parts
     def structure(self) -> Structure:
-        """Accelerations, solves and linearisation that follow from the equations; a machine whose
+        """Accelerations, solves and linearisation that follow from the equations. A machine whose
         matrices have structure returns a subclass with faster methods."""
         return Structure(self)
 
@@ -152,34 +155,35 @@ class System(eqx.Module):
         return {}
 
     def kinetic_energy(self, q, v):
-        """[J]"""
+        """Kinetic energy [J]."""
         return 0.5 * jnp.dot(v, self.structure().momentum(q, v))
 
     def potential_energy(self, t, q):
-        """[J] at time `t` [s], which matters to moving supports and wound lengths; zero unless the
-        machine defines one."""
+        """Potential energy [J] at time `t` [s], which matters for moving supports and wound
+        lengths; zero by default."""
         return jnp.zeros((), q.dtype)
 
     def energies(self, t, q, v):
-        """Kinetic and potential energy [J] at time `t` [s]. A machine with parts that supports move
-        as time says adds what these parts have: `kinetic_energy` is that of `v` alone."""
+        """Kinetic and potential energy [J] at time `t` [s]. A machine with parts on supports that
+        move as functions of time adds the energy of these parts: `kinetic_energy` depends on `v`
+        alone."""
         return self.kinetic_energy(q, v), self.potential_energy(t, q)
 
     def valid(self, t, q, v):
-        """Whether the state lies where the model holds; a run that leaves it stops with
+        """Whether the model is valid at the state; otherwise the run stops with
         `runaway_state`."""
         return True
 
     def default_state(self) -> State:
-        """A natural start."""
+        """Default initial state."""
         name = type(self).__name__
         raise NotImplementedError(
             f"{name} has no default_state: define it, or give a state to start from"
         )
 
     def prepare(self) -> "System":
-        """An equal machine that has computed once what does not change along a run; called inside
-        of the compiled function, before the time loop."""
+        """Equivalent machine with all quantities precomputed that are constant during a run. Called
+        inside the compiled function, before the time loop."""
         return self
 
     # --- derived
@@ -196,7 +200,7 @@ class System(eqx.Module):
         return len(self.input_names)
 
     def total_force(self, t, q, v, u) -> Float[Array, " n"]:
-        """`force` plus the held forces evaluated at this very state, shape (n_v,)."""
+        """Sum of `force` and the held forces evaluated at this state, shape (n_v,)."""
         held = self.held(t, q, v)
         f = self.force(t, q, v, u)
         return f if held is None else f + self.held_force(t, q, held)
@@ -204,7 +208,7 @@ class System(eqx.Module):
     @property
     def n_constraints(self) -> int:
         """Number m of constraints."""
-        # the same for all machines of one structure, whatever their numbers
+        # the same for all machines of one structure, whatever their parameters
         leaves, structure = jax.tree.flatten(self)
         key = structure, tuple(jnp.shape(x) for x in leaves)
         if key not in _rows:
@@ -213,5 +217,5 @@ class System(eqx.Module):
         return _rows[key]
 
 
-#: numbers of constraints by the structure of the machine: to trace them takes a thousand steps
+#: number of constraints by the structure of the machine: tracing it takes as long as 1000 steps
 _rows: dict[Any, int] = {}

@@ -2,7 +2,7 @@
 
 import re
 
-#: of names that say what they are, wherever they appear
+#: units of names that have the same meaning in all machines
 COMMON = {
     "angle": "rad",
     "theta": "rad",
@@ -21,13 +21,12 @@ COMMON = {
 
 
 def stem(name: str) -> str:
-    """The kind of a numbered name: `alpha` of `alpha_2`."""
+    """Stem of a numbered name: `alpha` for `alpha_2`."""
     return re.sub(r"(_\d+)+$", "", name)
 
 
 def unit_of(system, name: str) -> str | None:
-    """The SI unit of a quantity of a machine by its name, `d_` + name or stem; None if nobody knows
-    it."""
+    """SI unit of a quantity of a machine by its name, `d_` + name or stem; None if unknown."""
     base = name.removeprefix("d_")
     own = {} if system is None else system.presentation().units
     for table in (own, COMMON):

@@ -1,4 +1,4 @@
-"""A machine that stands in for another one."""
+"""Machines that wrap another machine."""
 
 import types
 from dataclasses import replace
@@ -26,15 +26,15 @@ _Forwarding = types.new_class("_Forwarding", (System,), {}, lambda body: body.up
 
 
 class Delegate(_Forwarding):
-    """A machine with the equations of `inner`, its names, defaults and fields. Base of reduced or
-    changed models, which override the differences:
+    """A machine with the equations, names, defaults and fields of `inner`. Base class of reduced or
+    modified models, which override the differences:
 
         class Heavier(Delegate):
             def force(self, t, q, v, u):
                 return 2.0 * self.inner.force(t, q, v, u)
 
-    `structure` is dense: it follows from the equations of the wrapper, changed or not. A wrapper
-    that does not change them returns `self.inner.structure()`."""
+    `structure` is dense: it follows from the equations of the wrapper, whether they are changed or
+    not. A wrapper that does not change them can return `self.inner.structure()`."""
 
     inner: System
 
@@ -45,12 +45,12 @@ class Delegate(_Forwarding):
         return getattr(self.inner, name)
 
     def energies(self, t, q, v):
-        """Kinetic and potential energy [J]; moving supports of `inner` add to the kinetic one."""
+        """Kinetic and potential energy [J]; moving supports of `inner` add kinetic energy."""
         supports = self.inner.energies(t, q, v)[0] - self.inner.kinetic_energy(q, v)
         return self.kinetic_energy(q, v) + supports, self.potential_energy(t, q)
 
     def presentation(self):
-        """That of `inner`; an error names outputs that it reads and the wrapper removed."""
+        """Presentation of `inner`, with an error if it reads an output that the wrapper removed."""
         shown = self.inner.presentation()
         functions = {name: getattr(shown, name) for name in ("summary", "warnings")}
         return replace(shown, **{name: self._reading(name, f) for name, f in functions.items()})
