@@ -45,7 +45,7 @@ def claim_text(claim: Claim) -> str:
 
 
 def finite(x: Any) -> Any:
-    """Replace infinity and NaN, which JSON does not support, also in nested data."""
+    """Replace infinity and NaN, which JSON does not support, by None, also in nested data."""
     if isinstance(x, dict):
         return {key: finite(value) for key, value in x.items()}
     if isinstance(x, list):

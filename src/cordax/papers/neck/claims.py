@@ -8,15 +8,15 @@ from .experiments import JOINTS, OTHER_CHOICES, SMALL_ROTOR, Study, Tried
 from .limits import FINE, SMALLEST
 from .setup import amplitude
 
-#: differences below this share of the motion's amplitude are negligible
+#: differences below this fraction of the amplitude of the motion are negligible
 _NEGLIGIBLE = 0.01
-#: a measured limit agrees with a printed one, given as "about", within this share
+#: relative tolerance for limits that the paper gives as "about"
 _ABOUT = 0.25
-#: limits this close are the same
+#: relative tolerance within which limits count as equal
 _SAME = 0.03
-#: computing times beyond this factor are raised much
+#: factor above which an increase of the computing time counts as large
 _MUCH = 1.5
-#: step-to-step changes of a joint rate beyond this are chatter [rad/s]
+#: changes of a joint rate from step to step above this count as chatter [rad/s]
 _CHATTER = 0.05
 
 
@@ -39,7 +39,7 @@ def judge(study: Study) -> list[Claim]:
 
 
 def fine(tried: Tried) -> bool:
-    """Whether a run followed the motion."""
+    """Whether a run followed the desired motion."""
     return tried.error < FINE
 
 

@@ -13,18 +13,18 @@ from .limits import Predicted, observe_closed_loop, observe_open_loop, predict, 
 from .march import Run, difference, march
 from .setup import Controlled, Tendons, controlled
 
-#: the paper's two schemes
+#: the two schemes of the paper
 SCHEMES = {"explicit": "explicit_euler", "implicit": "linearly_implicit_euler"}
 JOINTS = (3, 4)
 #: steps tried [s]
 RIGID_STEPS = (4e-4, 2e-3, 5e-2)
 EXPLICIT_STEPS = (2.5e-5, 1e-4, 3e-4, 4e-4, 5e-4, 1e-3, 2e-3)
 IMPLICIT_STEPS = (1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 1e-2, 2e-2)
-#: another rotor inertia [kg m^2] and bandwidth [rad/s], as plausible as the default ones
+#: another rotor inertia [kg m^2] and bandwidth [rad/s], as plausible as the default values
 OTHER_CHOICES = (3e-5, 4.0)
 #: rotor inertia [kg m^2] of a small motor, on which frozen dry friction chatters
 SMALL_ROTOR = 1e-6
-#: the time at which schemes are compared with the converged motion [s]
+#: time at which schemes are compared with the converged motion [s]
 COMPARED_AT = 1.0
 COMPARED_STEPS = (4e-3, 2e-3, 1e-3, 5e-4, 2.5e-4, 1.25e-4)
 
@@ -32,7 +32,8 @@ Key = tuple[int, Tendons, str]
 
 
 class Tried(NamedTuple):
-    """One run of a scan: largest tracking error [rad], inf if it failed, and when it did [s]."""
+    """One run of a scan: largest tracking error [rad], inf if it failed, and time of failure
+    [s]."""
 
     joints: int
     tendons: Tendons
@@ -43,7 +44,7 @@ class Tried(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Steps of the explicit scheme with elastic tendons [s]."""
+    """Largest stable steps of the explicit scheme with elastic tendons [s]."""
 
     predicted: Predicted
     open_loop: float
@@ -52,8 +53,8 @@ class Limits(NamedTuple):
 
 
 class Convergence(NamedTuple):
-    """Of one scheme: steps [s], errors of the joint angles at `COMPARED_AT` [rad] (inf if the run
-    failed) and wall time per step [s]."""
+    """Convergence of one scheme: steps [s], errors of the joint angles at `COMPARED_AT` [rad] (inf
+    if the run failed) and wall time per step [s]."""
 
     dt: np.ndarray
     error: np.ndarray
@@ -61,8 +62,9 @@ class Convergence(NamedTuple):
 
 
 class Study(NamedTuple):
-    """`runs` at the paper's steps, by joints, tendons and scheme; those of Table 2 at 0.4 ms in
-    `runs_at_04`; `accurate` the elastic explicit ones at 0.2 ms."""
+    """Results of all experiments. `runs`: at the steps of the paper, by joints, tendons and scheme;
+    `runs_at_04`: those of Table 2 at 0.4 ms; `accurate`: explicit runs with elastic tendons at
+    0.2 ms."""
 
     runs: dict[Key, Run]
     runs_at_04: dict[str, Run]
@@ -86,7 +88,7 @@ def measure(say: Callable[[str], None]) -> Study:
     say("compiling")
     accepted, left_out = _accepted(cases[3, "elastic"])
     others = [name for name in accepted if name not in SCHEMES.values()]
-    # the implicit ones, which come last by name, take longest and go first
+    # the implicit schemes, which are last by name, take longest to compile, so they start first
     pairs = [(cases[3, "elastic"], name) for name in reversed(others)]
     pairs += [(case, name) for case in cases.values() for name in SCHEMES.values()]
     with ThreadPoolExecutor() as pool:  # XLA compiles without holding the GIL
@@ -139,7 +141,7 @@ def measure(say: Callable[[str], None]) -> Study:
 
 
 def _timed(given: dict) -> dict:
-    """Runs of what has been compiled, measured in turn."""
+    """Run cases that have been compiled, and measure them alternately."""
     jobs = {key: lambda arguments=arguments: march(*arguments) for key, arguments in given.items()}
     return {key: run._replace(timing=timing) for key, (run, timing) in in_turn(jobs).items()}
 
@@ -172,8 +174,8 @@ def _differences(n: int, runs: dict[Key, Run], accurate: Run) -> dict[str, float
 
 
 def _chatter(case: Controlled) -> float:
-    """Largest change of a joint rate from one implicit step of 2 ms to the next in the first 0.1 s
-    [rad/s]: the motors stand nearly still there."""
+    """Largest change of a joint rate from one implicit step of 2 ms to the next [rad/s] in the
+    first 0.1 s, in which the motors are nearly at rest."""
     run = march(case, "linearly_implicit_euler", 2e-3, duration=0.1)
     return float(
         np.max(np.abs(np.diff(run.series(lambda p: p.v)[:, : case.neck.n_joints], axis=0)))
@@ -181,7 +183,7 @@ def _chatter(case: Controlled) -> float:
 
 
 def _accepted(case: Controlled) -> tuple[list[str], dict[str, str]]:
-    """Schemes that accept the machine, and why the others do not."""
+    """Schemes that support the machine, and for the others the reason why they do not."""
     accepted, left_out = [], {}
     dynamics = Dynamics(case.neck, Minimal())
     for name, method in BY_NAME.items():
@@ -209,8 +211,8 @@ def _convergence(case: Controlled, schemes: list[str]) -> dict[str, Convergence]
 
 
 def _against_desired(case: Controlled, integrator: str) -> Convergence:
-    """With rigid tendons the controlled motion is the desired one exactly, so the tracking error is
-    the error of the scheme."""
+    """Convergence to the desired motion. With rigid tendons the controlled motion is exactly the
+    desired one, so the tracking error is the error of the scheme."""
     runs = [march(case, integrator, dt, COMPARED_AT) for dt in COMPARED_STEPS]
     error = [float(np.max(np.abs((r.alpha - r.desired)[-1]))) for r in runs]
     fastest = min(r.seconds_per_step for r in runs)
@@ -218,7 +220,8 @@ def _against_desired(case: Controlled, integrator: str) -> Convergence:
 
 
 def order(convergence: Convergence) -> float:
-    """Slope of error over step from the two smallest steps above rounding (1e-11 rad)."""
+    """Order of convergence: slope of error over step from the two smallest steps whose errors are
+    above rounding (1e-11 rad)."""
     good = np.flatnonzero(np.isfinite(convergence.error) & (convergence.error > 1e-11))[-2:]
     if len(good) < 2:
         return float("nan")

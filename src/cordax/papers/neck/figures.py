@@ -7,7 +7,7 @@ import numpy as np
 from .experiments import COMPARED_AT, JOINTS, Study
 
 _SCHEME_STYLE = {
-    # colour index and marker; two methods far apart share a colour
+    # colour index and marker; two methods whose curves are far apart share a colour
     "explicit_euler": (0, "o"),
     "symplectic_euler": (4, "s"),
     "linearly_implicit_euler": (1, "D"),
@@ -47,7 +47,7 @@ def write(study: Study, folder: Path) -> list[Path]:
 
 
 def _angles(study: Study):
-    """Joint angles against the desired ones."""
+    """Plot the joint angles and the desired ones."""
     figure, axes = _panels(1, 2)
     for one, n in zip(axes[0], JOINTS, strict=True):
         run = study.runs[n, "elastic", "implicit"]
@@ -59,7 +59,7 @@ def _angles(study: Study):
 
 
 def _tendons(study: Study):
-    """Elongations and tensions of both robots."""
+    """Plot elongations and tensions of both robots."""
     figure, axes = _panels(2, 2)
     for column, n in enumerate(JOINTS):
         run = study.runs[n, "elastic", "implicit"]
@@ -75,7 +75,8 @@ def _tendons(study: Study):
 
 
 def _differences(study: Study):
-    """Tracking errors, and elastic minus rigid, of both schemes with 3 joints."""
+    """Plot tracking errors, and differences between elastic and rigid tendons, for both schemes
+    with 3 joints."""
     figure, axes = _panels(2, 2)
     elastic = {"implicit, 2 ms": study.runs[3, "elastic", "implicit"]}
     elastic["explicit, 0.4 ms"] = study.runs_at_04["elastic"]
@@ -94,7 +95,7 @@ def _differences(study: Study):
 
 
 def _schemes(study: Study):
-    """Error against step, and against computing time, of every scheme."""
+    """Plot the error of every scheme against step and against computing time."""
     from ...plot.style import COLOURS
 
     figure, axes = _panels(1, 2, height=4.4, shared=True)
@@ -125,7 +126,7 @@ def _schemes(study: Study):
 
 
 def _limits(study: Study):
-    """Predicted limits of the explicit scheme along the motion, and observed ones."""
+    """Plot predicted limits of the explicit scheme along the motion, and observed limits."""
     from ...plot.style import COLOURS
 
     figure, axes = _panels(1, 2)
@@ -168,7 +169,7 @@ def _panels(rows: int, columns: int, height: float = 3.0, shared: bool = False):
 
 
 def _curves(axes, t: np.ndarray, kind: str, values: np.ndarray, desired=None) -> None:
-    """The columns of `values`, and of `desired`, shape (k, n), named beside their ends."""
+    """Plot the columns of `values` and `desired`, shape (k, n), with names beside their ends."""
     from ...plot.lines import draw_curves
 
     named = lambda x: {f"{kind}_{i + 1}": column for i, column in enumerate(x.T)}

@@ -1,4 +1,4 @@
-"""The largest step of the explicit scheme: predicted from the spectrum, observed in runs."""
+"""Largest stable step of the explicit scheme: predicted from the spectrum and observed in runs."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,17 +14,18 @@ from ...statics import step_limit
 from .march import Run, march
 from .setup import Controlled
 
-#: a run is fine while its tracking error stays below this [rad]
+#: a run counts as stable if its tracking error stays below this [rad]
 FINE = 0.05
-#: the smallest step the paper tried [s]
+#: smallest step of the paper [s]
 SMALLEST = 2.5e-5
 
 
 class Predicted(NamedTuple):
-    """Limits of explicit Euler about states along the motion.
+    """Largest stable steps of explicit Euler, linearised about states along the motion.
 
-    `t` [s], shape (k,); `open_loop` and `closed_loop` [s], shape (k,), 0 where a mode grows by
-    itself; `growth` [1/s] of the fastest growing closed-loop mode, shape (k,), negative if none.
+    `t` [s], shape (k,); `open_loop` and `closed_loop` [s], shape (k,), 0 where a mode is unstable
+    at any step; `growth` [1/s] of the fastest growing closed-loop mode, shape (k,), negative if no
+    mode grows.
     """
 
     t: np.ndarray
@@ -34,22 +35,23 @@ class Predicted(NamedTuple):
 
 
 def with_choices(case: Controlled, inertia: float, bandwidth: float) -> Controlled:
-    """The same robot with another rotor inertia [kg m^2] and controller bandwidth [rad/s]."""
+    """Return the case with another rotor inertia [kg m^2] and controller bandwidth [rad/s]."""
     neck = eqx.tree_at(lambda n: n.motors.inertia, case.neck, as_float_array(inertia))
     control = ComputedTorque(neck, case.control.reference, K_p=bandwidth**2, K_d=2.0 * bandwidth)
     return Controlled(neck, control, control.start())
 
 
 def frictionless(case: Controlled) -> Controlled:
-    """Without dry friction in the motors."""
+    """Return the case without dry friction in the motors."""
     neck = eqx.tree_at(lambda n: n.motors.dry_friction, case.neck, as_float_array(0.0))
     control = eqx.tree_at(lambda c: c.machine, case.control, neck)
     return Controlled(neck, control, case.start)
 
 
 def predict(run: Run, instants: int = 9) -> Predicted:
-    """Along a `run` of the controlled robot with elastic tendons. Open loop: the torques of the
-    instant are constant, and dry friction, which only adds damping, is left out."""
+    """Predict the limits along a `run` of the controlled robot with elastic tendons. In open loop,
+    the torques are held constant at their values at each instant, and dry friction, which only adds
+    damping, is omitted."""
     neck, control = run.case.neck, run.case.control
     rows = np.linspace(0, len(run.t) - 1, instants).astype(int)
     q, v, u = (run.series(get) for get in (lambda p: p.q, lambda p: p.v, lambda p: p.u))
@@ -66,7 +68,8 @@ def predict(run: Run, instants: int = 9) -> Predicted:
 
 
 def _elastic(eigenvalues: np.ndarray) -> np.ndarray:
-    """Oscillating modes of tendons and arm; slow modes of the frozen motion are not vibrations."""
+    """Select the oscillating modes of tendons and arm. Slow modes of the frozen motion are not
+    vibrations."""
     return (np.abs(eigenvalues) > 20.0) & (np.abs(np.imag(eigenvalues)) > 1e-6)
 
 
@@ -79,16 +82,16 @@ def _growing(eigenvalues: np.ndarray) -> float:
 
 
 def observe_closed_loop(case: Controlled) -> float:
-    """The largest step [s] at which explicit Euler follows the whole motion, to 1 %; 0 if it fails
-    even at the smallest step the paper tried."""
+    """Largest step [s] at which explicit Euler follows the whole motion, to 1 %; 0 if it fails even
+    at the smallest step of the paper."""
     fine = lambda dt: march(case, "explicit_euler", dt).error < FINE
-    # the smallest step takes the longest run, so a larger one comes first
+    # the smallest step needs the longest run, so a larger one is tried first
     return _largest(fine, 2e-4, 2e-3) or _largest(fine, SMALLEST, 2e-4)
 
 
 def observe_open_loop(case: Controlled, seconds: float = 2.0) -> float:
-    """The largest step [s] at which a small disturbance of the robot at rest under constant motor
-    torques dies away, to 1 %. Without dry friction, which would only hide slow growth."""
+    """Largest step [s], to 1 %, at which a small disturbance of the robot at rest under constant
+    motor torques decays. Dry friction is omitted because it would only hide slow growth."""
     case = frictionless(case)
     neck, start = case.neck, case.start
     torque = eqx.filter_jit(case.control)(0.0, start, ())[0]
@@ -107,7 +110,8 @@ def observe_open_loop(case: Controlled, seconds: float = 2.0) -> float:
 
 
 def _largest(fine: Callable[[float], bool], low: float, high: float) -> float:
-    """The end of the stable range between `low` and `high`, by bisection on a logarithmic scale."""
+    """Find the end of the stable range between `low` and `high` by bisection on a logarithmic
+    scale."""
     if not fine(low):
         return 0.0
     while high / low > 1.01:

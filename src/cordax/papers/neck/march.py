@@ -1,4 +1,4 @@
-"""Runs of the controlled neck, whole or until they fail."""
+"""Runs of the controlled neck, to their end or until they fail."""
 
 import time
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from .setup import DURATION, Controlled
 class Run(NamedTuple):
     """A run of a scheme at a step `dt` [s] until `duration` [s] or its failure.
 
-    `trajectory`: whole steps, so possibly beyond the duration; `timing` of the run, compilation
-    included if it is not one of several and was the first of its kind.
+    `trajectory`: has whole steps only, so it may end after the duration. `timing`: wall times of
+    the run; they include compilation if the run was measured once and was the first of its kind.
     """
 
     case: Controlled
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
     @property
     def t(self) -> np.ndarray:
-        """[s], shape (k,)."""
+        """Times [s], shape (k,)."""
         return self.dt * np.arange(self._count)
 
     @property
@@ -46,7 +46,7 @@ class Run(NamedTuple):
 
     @property
     def failure_time(self) -> float:
-        """When the state left the valid range [s]; inf if it did not within the duration."""
+        """Time at which the state left the valid range [s]; inf if it stayed within it."""
         failed = float(self.trajectory.failure_time)
         return failed if failed <= self.duration + 1e-9 else np.inf
 
@@ -59,13 +59,13 @@ class Run(NamedTuple):
 
     @property
     def desired(self) -> np.ndarray:
-        """Wanted joint angles [rad], shape (k, n)."""
+        """Desired joint angles [rad], shape (k, n)."""
         reference = self.case.control.reference
         return np.asarray(jax.vmap(reference.position)(jax.numpy.asarray(self.t)))
 
     @property
     def seconds(self) -> float:
-        """The least wall time [s]."""
+        """Shortest wall time [s]."""
         return self.timing.seconds
 
     @property
@@ -74,7 +74,7 @@ class Run(NamedTuple):
 
 
 def steps(dt: float, duration: float = DURATION) -> int:
-    """Steps of a run: as many as it takes to reach the duration."""
+    """Number of steps that a run needs to reach the duration."""
     return int(np.ceil(duration / dt - 1e-6))
 
 
@@ -102,8 +102,8 @@ def march(
 
 
 def difference(a: Run, b: Run, grid: float = 2e-3) -> float:
-    """Largest difference of the joint angles on a common `grid` of instants [s], in rad; inf if
-    one of the runs failed."""
+    """Largest difference between the joint angles of two runs [rad], compared at instants [s] on a
+    common `grid`; inf if one of the runs failed."""
     if not np.isfinite(a.error) or not np.isfinite(b.error):
         return np.inf
     angles = [run.alpha[:: round(grid / run.dt)] for run in (a, b)]

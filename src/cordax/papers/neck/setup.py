@@ -1,4 +1,4 @@
-"""The robots and the motion of the study."""
+"""Robots and desired motion of the study."""
 
 from typing import Literal, NamedTuple
 
@@ -11,15 +11,15 @@ from ...systems.neck.tendons import ElasticTendon, RigidTendon
 
 Tendons = Literal["elastic", "rigid"]
 
-#: one turn of a cosine at 1 rad/s [s]
+#: one period of a cosine at 1 rad/s [s]
 DURATION = 6.3
 
-#: largest joint angles [rad]; the paper shows its motion but gives no numbers
+#: largest joint angles [rad]; the paper shows its motion but gives no values
 _AMPLITUDE = {3: (0.6, -0.8, 1.0), 4: (0.5, -0.7, 0.7, 0.6)}
 
 
 class Controlled(NamedTuple):
-    """A neck, its controller and the state in which the motion starts."""
+    """A neck, its controller and its initial state."""
 
     neck: Neck
     control: ComputedTorque
@@ -27,20 +27,20 @@ class Controlled(NamedTuple):
 
 
 def amplitude(joints: int) -> np.ndarray:
-    """Largest joint angles of the motion [rad], shape (joints,). For numbers of joints the paper
-    does not have: bends to alternate sides, smaller the longer the neck."""
+    """Largest joint angles of the motion [rad], shape (joints,). For numbers of joints that are not
+    in the paper, the joints bend to alternate sides, by less for longer necks."""
     if joints in _AMPLITUDE:
         return np.array(_AMPLITUDE[joints])
     return 0.6 * min(1.0, 3.0 / joints) * (-1.0) ** np.arange(joints)
 
 
 def tendon_model(tendons: Tendons) -> ElasticTendon | RigidTendon:
-    """With the paper's stiffness [N/m] and damping [N s/m] where it is elastic."""
+    """Tendon model; an elastic tendon has the stiffness [N/m] and damping [N s/m] of the paper."""
     return RigidTendon() if tendons == "rigid" else ElasticTendon(stiffness=1e5, damping=100.0)
 
 
 def controlled(joints: int, tendons: Tendons) -> Controlled:
-    """The default robot under computed torque, from rest to rest over `DURATION`."""
+    """Default robot under computed-torque control that moves from rest to rest in `DURATION`."""
     neck = Neck.default(joints, tendon=tendon_model(tendons))
     control = ComputedTorque(neck, RaisedCosine(amplitude(joints)))
     return Controlled(neck, control, control.start())

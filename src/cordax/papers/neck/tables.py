@@ -11,7 +11,7 @@ from .experiments import JOINTS, SCHEMES, Study, order
 from .march import Run
 from .setup import DURATION
 
-#: printed in the paper: seconds of MATLAB
+#: computing times in MATLAB that the paper prints [s]
 _TABLE_1 = {
     ("explicit", 3): "4",
     ("explicit", 4): "5",
