@@ -10,21 +10,22 @@ from .paper import TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLE_5, TABLE_6, TABLE_7
 from .schemes import LABELS
 from .setup import GRID_STEP, STEP
 
-#: shares of computing time saved agree within this
+#: tolerance for fractions of computing time that are saved
 _SAVED = 0.15
-#: a step agrees with a printed one within this share
+#: relative tolerance for a printed step
 _ABOUT = 0.25
-#: a drift of the energy below this share of Runge-Kutta's is none
+#: an energy drift below this fraction of that of Runge-Kutta is negligible
 _SECULAR = 0.2
-#: powers of time agree within this
+#: tolerance for powers of time
 _POWER = 0.5
-#: left mirrors right within this [m]
+#: tolerance for the mirror symmetry of left and right [m]
 _MIRRORED = 1e-9
-#: frequencies that change by more than this share with the number of control points drift
+#: frequencies that change with the number of control points by more than this fraction do not
+#: converge
 _DRIFTS = 0.02
-#: errors within this share of each other do not differ noticeably
+#: errors that differ by less than this fraction do not differ noticeably
 _NOTICEABLE = 0.1
-#: computing times that grow by less than this factor do not grow
+#: computing times that grow by less than this factor count as constant
 _GROWS = 1.1
 
 

@@ -32,22 +32,23 @@ from .setup import AMPLITUDE, GRID_STEP, STEP, aluminium_rod, soft_rod
 PAPERS = ("forest_ruth_4", "rk4", "zhai")
 #: widths of the torsion tried [1/m]; 0 is the strain as printed
 WIDTHS = (1.0, 0.1, 0.01, 1e-3, 1e-4, 0.0)
-#: control points for which readings of the mass are compared
+#: numbers of control points for which interpretations of the mass matrix are compared
 MASS_POINTS = (5, 9, 13, 19)
-#: schemes whose error is followed over time, at this step [s], until this time [s]
+#: schemes whose error is followed over time, their step [s] and the duration [s]
 FOLLOWED = ("forest_ruth_4", "suzuki_4", "rk4")
 FOLLOWED_STEP, FOLLOWED_FOR = 1e-3, 5.0
 #: steps per second at which schemes evaluate the force 3000 times per second
 EQUAL_COST = {"forest_ruth_4": 1000, "rk4": 750, "suzuki_4": 600}
-#: of the runs of real aluminium: duration [s], steps of the implicit midpoint rule [s], step of
-#: the explicit runs that are taken as exact [s]
+#: runs with real aluminium: duration [s], steps of the implicit midpoint rule [s], step of the
+#: explicit runs that count as exact [s]
 ALUMINIUM_FOR, ALUMINIUM_STEPS, ALUMINIUM_FINE = 0.4, (2e-3, 1e-3, 5e-4), 1e-5
 #: Zhai parameter below its standard value, and omega dt at which its growth is reported
 MISTUNED = (1.0 / 3.0, 1.0)
 
 
 class Growth(NamedTuple):
-    """Of a position error over time: `t` [s] (k,), `error` [m] (k,) and the power of time."""
+    """Growth of a position error over time: `t` [s] (k,), `error` [m] (k,) and the power of
+    time."""
 
     t: np.ndarray
     error: np.ndarray
@@ -74,8 +75,9 @@ class Midpoint(NamedTuple):
 
 
 class Aluminium(NamedTuple):
-    """Limits of Forest-Ruth, predicted and observed [s]; `converged` [m]: how far two explicit runs
-    of fourth order are apart; `lowest` height of a control point [m]; `midpoint` by step [s]."""
+    """Results with real aluminium: largest stable steps of Forest-Ruth, predicted and observed [s];
+    `converged` [m]: difference between two explicit runs of fourth order; `lowest` height of a
+    control point [m]; `midpoint` by step [s]."""
 
     predicted: float
     observed: float
@@ -85,10 +87,10 @@ class Aluminium(NamedTuple):
 
 
 class Study(NamedTuple):
-    """`runs` of Forest-Ruth at 2 ms by load; `seconds` of computing by load, scheme and simulated
-    time [s]; `failures` [s] by torsion width [1/m] and scheme, inf if none; `equal_cost` position
-    errors [m] at `COMPARED_AT`; `spectra` by reading of the mass and control points;
-    `mistuned_growth` per step of Zhai's method."""
+    """Results of all experiments: `runs` of Forest-Ruth at 2 ms by load; `seconds` of computing by
+    load, scheme and simulated time [s]; `failures` [s] by torsion width [1/m] and scheme, inf if
+    there is none; `equal_cost` position errors [m] at `COMPARED_AT`; `spectra` by interpretation of
+    the mass matrix and number of control points; `mistuned_growth` per step of Zhai's method."""
 
     runs: dict[str, Run]
     schemes: dict[str, Scheme]
@@ -107,7 +109,7 @@ def measure(say: Callable[[str], None]) -> Study:
     """Run every experiment; `say` is called with a line before each group."""
     say("compiling")
     rod = soft_rod()
-    # the slowest first
+    # compile the slowest ones first
     pairs = [(rod, name) for name in reversed(LABELS)]
     pairs += [(soft_rod(*cell), "forest_ruth_4") for cell in reversed(CELLS) if cell != (9, 101)]
     with ThreadPoolExecutor(2) as pool:  # XLA compiles without holding the GIL
@@ -141,13 +143,14 @@ def measure(say: Callable[[str], None]) -> Study:
 
 
 def _seconds(name: str, load: str) -> dict[float, float]:
-    """Of computing, by simulated time [s], at the paper's step."""
+    """Computing times [s] by simulated time [s], at the step of the paper."""
     given, options = {name: (soft_rod(), name)}, {"load": load, "stride": 50}
     return {t: timed(given, 1, STEP, duration=t, **options)[name].seconds for t in TIMES}
 
 
 def _ten_seconds() -> dict[str, Run]:
-    """The paper's run by every scheme; an implicit step costs a hundred times an explicit one."""
+    """Run of the paper with every scheme. An implicit step costs a hundred times as much as an
+    explicit one."""
     runs = {}
     for explicit, rounds in ((True, ROUNDS), (False, 1)):
         given = {x: (soft_rod(), x) for x in LABELS if BY_NAME[x].traits.explicit == explicit}

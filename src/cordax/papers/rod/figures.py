@@ -22,10 +22,10 @@ _SCHEME_STYLE = {
     "zhai": (5, "v"),
     "implicit_midpoint": (6, "X"),
 }
-#: the sequence of shapes ends here [s]
+#: end of the sequence of shapes by load [s]
 _SEQUENCE = {"gravity": 0.6, "forced": 1.2}
 _TITLES = {"gravity": "gravity alone", "forced": "with a force along y at the middle"}
-#: of the film [s]
+#: duration of the film [s]
 _FILMED = 6.0
 
 
@@ -58,7 +58,7 @@ def _film_run():
 
 
 def _control_points(study: Study):
-    """The left control points over time, both loads."""
+    """Plot the left control points over time for both loads."""
     figure, axes = _panels(3, 2)
     for column, (load, run) in enumerate(study.runs.items()):
         P = run.control
@@ -79,7 +79,7 @@ def _control_points(study: Study):
 
 
 def _shapes(study: Study):
-    """The rod in space at equal intervals from its release on."""
+    """Plot the rod in space at equal time intervals after its release."""
     import matplotlib.pyplot as plt
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -116,7 +116,7 @@ def _curve(run: Run, t: float) -> np.ndarray:
 
 
 def _energy(study: Study):
-    """Size of the error of the energy over time at both steps of the paper."""
+    """Plot the size of the energy error over time for both steps of the paper."""
     figure, axes = _panels(2, 1, height=3.0)
     for one, dt in zip(axes[:, 0], (STEP, GRID_STEP), strict=True):
         for name, scheme in study.schemes.items():
@@ -137,7 +137,7 @@ def _energy(study: Study):
 
 
 def _schemes(study: Study):
-    """Position error against step and against force evaluations."""
+    """Plot the position error against step and against force evaluations."""
     figure, axes = _panels(1, 2, height=4.2)
     for name, s in study.schemes.items():
         dt, error = np.array(list(s.errors)), np.array(list(s.errors.values()))
@@ -156,7 +156,7 @@ def _schemes(study: Study):
 
 
 def _errors(study: Study):
-    """Error of schemes over time, and of rods with fewer control points."""
+    """Plot the error of schemes over time, and the error of rods with fewer control points."""
     figure, axes = _panels(1, 2, height=4.0, shared=False)
     left, right = axes[0]
     for name, g in study.growth.items():
@@ -182,7 +182,7 @@ def _errors(study: Study):
         rms = [1e3 * errors[n, 101].rms for n in points]
         right.plot(points, rms, "o-", color=_colour(i), label=f"{load}, 101 samples")
         other = [1e3 * e.rms for (n, m), e in errors.items() if n == 9 and m != 101]
-        # beside the points of 101 samples, which would hide them
+        # shifted sideways, because the points of 101 samples would hide them
         right.plot([9.4] * len(other), other, "x", color=_colour(i), label=f"{load}, 51 to 251")
     right.set(xlabel="control points", ylabel="distance from the finest, rms [mm]", ylim=(0, None))
     right.set_xticks(CONTROL_POINTS)

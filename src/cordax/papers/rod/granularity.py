@@ -1,4 +1,4 @@
-"""The rod with more and fewer control points and samples: computing time and error."""
+"""Computing time and error of the rod with different numbers of control points and samples."""
 
 from typing import NamedTuple
 
@@ -10,12 +10,12 @@ from .march import Run, timed
 from .paper import CONTROL_POINTS, SAMPLES
 from .setup import AMPLITUDE, GRID_STEP, soft_rod
 
-#: cells measured: the column and, thinned, the row of the paper's rod, and the finest, its
-#: reference
+#: measured cells (control points, samples) of the table in the paper: the column of its rod, some
+#: cells of the row of its rod, and the finest cell, which is the reference
 FINEST = (CONTROL_POINTS[-1], SAMPLES[-1])
 CELLS = (*((n, 101) for n in CONTROL_POINTS), (9, 51), (9, 151), (9, 251), FINEST)
-#: points along the rod and instants [s] at which cells are compared with the finest one; later
-#: the motion can no longer be predicted
+#: number of points along the rod and times [s] at which cells are compared with the finest one; at
+#: later times the motion is no longer predictable
 POINTS = 10
 INSTANTS = 0.1 * np.arange(1, 21)
 #: steps between stored states: 0.1 s
@@ -25,7 +25,7 @@ Cell = tuple[int, int]
 
 
 class Error(NamedTuple):
-    """Distance from the finest rod, `distances` (instants, points) [m]."""
+    """Deviation from the finest rod: `distances` (instants, points) [m]."""
 
     distances: np.ndarray
 
@@ -41,25 +41,25 @@ class Error(NamedTuple):
 
     @property
     def worst_point(self) -> int:
-        """Where it is largest, root mean square over time; counted from 0."""
+        """Index, from 0, of the point with the largest root mean square deviation over time."""
         return int(np.argmax(np.mean(self.distances**2, axis=0)))
 
 
 class Granularity(NamedTuple):
-    """By load and cell: `timings` of 10 s, `errors` of all but the finest."""
+    """Results by load and cell: `timings` of 10 s, `errors` of all cells except the finest."""
 
     timings: dict[str, dict[Cell, Timing]]
     errors: dict[str, dict[Cell, Error]]
 
     def seconds(self, load: str) -> dict[Cell, float]:
-        """The least, of computing [s]."""
+        """Shortest computing time of each cell [s]."""
         return {cell: timing.seconds for cell, timing in self.timings[load].items()}
 
 
 def granularity() -> Granularity:
     timings, errors = {}, {}
     for load in AMPLITUDE:
-        # the load does not change what a step costs: one of them has to do for ratios
+        # the load does not change the cost of a step, so ratios are measured for one load only
         runs = _runs(load, ROUNDS if load == "gravity" else 1)
         timings[load] = {cell: run.timing for cell, run in runs.items()}
         exact = _shapes(runs[FINEST])

@@ -1,4 +1,4 @@
-"""Runs of the released rod, whole or until they fail."""
+"""Runs of the released rod, to their end or until they fail."""
 
 import time
 from typing import NamedTuple
@@ -15,8 +15,9 @@ from .setup import DURATION, StudiedRod, push_of
 class Run(NamedTuple):
     """A run of a scheme from the straight rod at rest, to its end or its failure.
 
-    `trajectory`: whole, the last good state repeated after a failure; `timing` of the run, with
-    compilation if it is not one of several and was the first of its kind."""
+    `trajectory`: has its full length; after a failure, the last good state is repeated. `timing`:
+    wall times of the run; they include compilation if the run was measured once and was the first
+    of its kind."""
 
     rod: StudiedRod
     trajectory: Trajectory
@@ -24,12 +25,13 @@ class Run(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """The least wall time [s]."""
+        """Shortest wall time [s]."""
         return self.timing.seconds
 
     @property
     def failure_time(self) -> float:
-        """When the rod had left the machine, or a step had no solution [s]; inf if never."""
+        """Time at which the rod had left the valid range or a step did not converge [s]; inf if
+        neither happened."""
         return float(self.trajectory.failure_time)
 
     @property
@@ -37,7 +39,7 @@ class Run(NamedTuple):
         return bool(np.isfinite(self.failure_time))
 
     def _good(self, values) -> np.ndarray:
-        """What belongs to instants before the failure, of what belongs to stored ones."""
+        """Select the values at stored instants before the failure."""
         return np.asarray(values)[np.asarray(self.trajectory.t) < self.failure_time - 1e-9]
 
     @property
@@ -69,8 +71,8 @@ def march(
     load: str = "gravity",
     stride: int = 1,
 ) -> Run:
-    """Release the rod, straight and at rest, under a load of `AMPLITUDE`, for as many times
-    `stride` steps as fit into the duration [s]; every `stride`-th step is stored."""
+    """Release the rod, straight and at rest, under one of the loads in `AMPLITUDE`. The duration
+    [s] is rounded to a multiple of `stride` steps; every `stride`-th step is stored."""
     whole = round(duration / (stride * dt)) * stride * dt
     begin = time.perf_counter()
     trajectory = simulate(
@@ -87,7 +89,7 @@ def march(
 
 
 def timed(given: dict, rounds: int, dt: float, **options) -> dict:
-    """Runs of rods and schemes, measured in turn; none of them compiles."""
+    """Run rods and schemes and measure them alternately. They are compiled beforehand."""
     jobs = {
         key: lambda pair=pair: march(pair[0], pair[1], dt, **options) for key, pair in given.items()
     }

@@ -1,4 +1,5 @@
-"""Frequencies of the straight rod under four readings of its mass, and why only one is a rod."""
+"""Frequencies of the straight rod for four interpretations of its mass matrix in the paper, of
+which only one describes a rod."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,9 +12,9 @@ from ...systems import SplineRod
 
 
 class Spectrum(NamedTuple):
-    """Angular frequencies [rad/s]: fastest axial, bending and twisting one, slowest bending one,
-    and that of the end springs on a rod without stiffness; `falls`: least and largest acceleration
-    of a free control point under gravity alone, in g."""
+    """Angular frequencies [rad/s] of the fastest axial, bending and twisting modes, of the slowest
+    bending mode, and of the end springs on a rod without stiffness. `falls`: smallest and largest
+    acceleration of a free control point under gravity alone, in g."""
 
     axial: float
     bending: float
@@ -24,16 +25,17 @@ class Spectrum(NamedTuple):
 
     @property
     def limit(self) -> float:
-        """Largest step of the paper's method [s]."""
+        """Largest stable step of the paper's method [s]."""
         return ForestRuth4.traits.oscillator_limit / max(self.axial, self.bending, self.twist)
 
     @property
     def springs_limit(self) -> float:
-        """The same of the springs alone [s]."""
+        """Largest stable step of the paper's method for the springs alone [s]."""
         return ForestRuth4.traits.oscillator_limit / self.springs
 
 
-#: mass matrices (n, n) per density, of n control points with knot spans of length h on a length L
+#: mass matrices (n, n) per unit density, for n control points, knot spans of length h and rod
+#: length L
 MASSES: dict[str, Callable[[int, float, float], np.ndarray]] = {
     "Gram matrix": lambda n, h, L: h * bsplines.gram(n),
     "its row sums": lambda n, h, L: h * np.diag(bsplines.gram(n).sum(axis=1)),
@@ -43,7 +45,7 @@ MASSES: dict[str, Callable[[int, float, float], np.ndarray]] = {
 
 
 def spectrum(rod: SplineRod, reading: str) -> Spectrum:
-    """Of the straight rod with one of the `MASSES`."""
+    """Frequencies of the straight rod with one of the `MASSES`."""
     n, h, H = rod.control_points, float(rod.span), rod.elasticity
     mu, polar = (float(x) for x in rod.line_density)
     mass = MASSES[reading](n, h, float(rod.length))

@@ -1,4 +1,4 @@
-"""The numbers the paper prints: seconds of computing on an Intel i5-3210M."""
+"""Values printed in the paper: computing times [s] on an Intel i5-3210M."""
 
 #: simulated times [s] of Tables 1 to 4
 TIMES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, *(float(t) for t in range(2, 11)))
@@ -12,7 +12,7 @@ def _column(text: str) -> dict[float, float]:
 
 
 def _grid(text: str) -> dict[tuple[int, int], float]:
-    """By control points and samples."""
+    """Parse a grid of values, by control points and samples."""
     rows = [map(float, line.split()) for line in text.strip().splitlines()]
     return {
         (n, m): x
@@ -65,7 +65,7 @@ TABLE_4 = {
         "76.95 115.53 154.16 193.16 231.97 270.46 309.58 349.07 388.04"
     ),
 }
-#: the paper's scheme at 0.8 ms for 10 s. MATLAB, gravity
+#: scheme of the paper at 0.8 ms for 10 s. MATLAB, gravity
 TABLE_5 = _grid("""
     488.28 688.22 825.99 960.52 1288.93 2094.12
     588.53 811.56 998.6 1201.32 1419.81 2357.17

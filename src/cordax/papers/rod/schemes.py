@@ -1,4 +1,4 @@
-"""One scheme on the rod: order, force evaluations, limits, energy."""
+"""Properties of one scheme on the rod: order, force evaluations, stability limits and energy."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from ..timing import Timing
 from .march import Run, march
 from .setup import UnwarnedStructure
 
-#: as the tables name them
+#: names of the schemes in the tables
 LABELS = {
     "symplectic_euler": "symplectic Euler",
     "stormer_verlet": "Stormer-Verlet",
@@ -25,21 +25,21 @@ LABELS = {
     "zhai": "Zhai",
     "implicit_midpoint": "implicit midpoint",
 }
-#: when schemes are compared with the converged motion [s], and the steps tried
+#: time at which schemes are compared with the converged motion [s], and the steps tried
 COMPARED_AT = 1.0
 COMPARED_STEPS = (2e-3, 1e-3, 5e-4, 2.5e-4)
-#: duration of the runs that look for the largest stable step [s]
+#: duration of the runs that search for the largest stable step [s]
 WATCHED = 5.0
-#: relative width of the interval in which that step is found
+#: relative accuracy of the largest stable step
 RESOLUTION = 5e-3
-#: steps over which evaluations are counted, and as many before them
+#: number of steps over which evaluations are counted, after as many uncounted steps
 COUNTED = 10
 
 
 class Energy(NamedTuple):
-    """Of the error of the energy along a run [J]: largest, at the end, and what a straight line
-    through it gains; whether it fell in every second; the largest kinetic energy [J]; `error` (k,)
-    at times `t` [s]."""
+    """Energy error along a run [J]: its largest size, its value at the end, and the change of a
+    straight line fitted to it (`drift`); whether it fell in every second; the largest kinetic
+    energy [J]; `error` (k,) at times `t` [s]."""
 
     largest: float
     end: float
@@ -51,9 +51,9 @@ class Energy(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """`errors` [m] of positions at `COMPARED_AT` by step [s]; `evaluations` of the force per step;
-    `predicted` [s] from the fastest mode of the straight rod, and `observed` [s] by load, the
-    largest stable step; `energy` by step [s]; `timing` of 10 s at 2 ms."""
+    """Results of one scheme: `errors` [m] of positions at `COMPARED_AT` by step [s]; `evaluations`
+    of the force per step; largest stable step, `predicted` [s] from the fastest mode of the
+    straight rod and `observed` [s] by load; `energy` by step [s]; `timing` of 10 s at 2 ms."""
 
     errors: dict[float, float]
     evaluations: float
@@ -68,7 +68,7 @@ class Scheme(NamedTuple):
 
     @property
     def order(self) -> float:
-        """Slope of error over step from the two smallest steps."""
+        """Order of convergence: slope of error over step from the two smallest steps."""
         (a, b) = sorted(self.errors)[:2]
         return float(np.log(self.errors[b] / self.errors[a]) / np.log(b / a))
 
@@ -79,14 +79,14 @@ def fastest(rod: SplineRod) -> float:
 
 
 def predicted_limit(scheme: str, frequency: float) -> float:
-    """Largest stable step [s] for an undamped mode of an angular frequency [rad/s]."""
+    """Largest stable step [s] for an undamped mode with an angular frequency [rad/s]."""
     return BY_NAME[scheme].traits.oscillator_limit / frequency
 
 
 def observed_limit(
     rod: SplineRod, scheme: str, near: float, load: str = "gravity", duration: float = WATCHED
 ) -> float:
-    """The largest step [s] at which the rod stays in its place, by bisection around `near`."""
+    """Largest step [s] at which a run of the rod does not fail, by bisection around `near`."""
     stable = lambda dt: not march(rod, scheme, dt, duration, load, stride=5).failed
     low, high = 0.9 * near, 1.2 * near
     while not stable(low):
@@ -100,7 +100,7 @@ def observed_limit(
 
 
 def position_error(run: Run, exact: Run, t: float = COMPARED_AT) -> float:
-    """Largest error of a coordinate of a control point at a time [m]; inf for a run that failed."""
+    """Largest error of a coordinate of a control point at a time [m]; inf if the run failed."""
     if run.failed:
         return np.inf
     at = lambda r: r.control[int(np.argmin(np.abs(r.t - t)))][:, :3]
@@ -124,7 +124,7 @@ def energy(run: Run) -> Energy:
 
 
 class _Counting(Delegate):
-    """Notes every evaluation of the force when it is computed."""
+    """Wrapper of a machine that counts the evaluations of its force at run time."""
 
     calls: list = eqx.field(static=True, default_factory=list)
 
@@ -148,8 +148,8 @@ class _CountingStructure(UnwarnedStructure):
 
 
 def evaluations(rod: SplineRod, scheme: str) -> float:
-    """Force evaluations per step at 2 ms, on average over the steps after the first ones, counted
-    as they happen."""
+    """Mean number of force evaluations per step at 2 ms, without the first steps, counted at run
+    time."""
     counting = _Counting(rod)
 
     def until(steps: int) -> int:
@@ -163,13 +163,13 @@ def evaluations(rod: SplineRod, scheme: str) -> float:
 
 
 def growth_exponent(t: np.ndarray, error: np.ndarray) -> float:
-    """The power of time with which an error grows, from a straight line through its logarithms."""
+    """Power of time with which an error grows, from a straight line fitted to its logarithms."""
     return float(np.polyfit(np.log(t), np.log(error), 1)[0])
 
 
 def mistuned_zhai(parameter: float, omega_dt: float) -> float:
-    """By how much Zhai's method with psi = phi = `parameter` amplifies an undamped oscillation per
-    step."""
+    """Factor by which Zhai's method with psi = phi = `parameter` amplifies an undamped oscillation
+    per step."""
     h = omega_dt  # time in units of 1/omega: a = -q
     a = np.array([-1.0, 0.0, 0.0])
     before = np.array([0.0, 0.0, 1.0])

@@ -1,4 +1,4 @@
-"""The rods and the loads of the study."""
+"""Rods and loads of the study."""
 
 import dataclasses
 import functools
@@ -12,27 +12,29 @@ from ...mechanics import Controller
 from ...systems import End, SplineRod
 from ...systems.rod.structure import SplineStructure
 
-#: of the paper: length, diameter [m], end springs [N/m], steps of its runs and of its grids [s],
-#: duration [s]
+#: values of the paper: length and diameter [m], end springs [N/m], steps of its runs and of its
+#: grids [s], duration [s]
 LENGTH, DIAMETER = 2.0, 2e-3
 SPRING = 1e4
 STEP, GRID_STEP, DURATION = 2e-3, 8e-4, 10.0
-#: not in the paper: aluminium, E [Pa]; and modulus [Pa] and end springs [N/m] with which 2 ms is
-#: the largest stable round step of the paper's method
+#: values that are not in the paper: modulus of aluminium [Pa]; modulus [Pa] and end springs [N/m]
+#: with which 2 ms is the largest round step at which the paper's method is stable
 ALUMINIUM = 69e9
 SOFT, SOFT_SPRING = 2.5e6, 50.0
-#: not in the paper: amplitude [N], 30 % of the weight, and frequency [Hz] of the force along y
+#: values that are not in the paper: amplitude [N], 30 % of the weight, and frequency [Hz] of the
+#: force along y
 FORCE, FREQUENCY = 0.05, 1.0
-#: of the forces applied: gravity alone, and with the push at the middle
+#: amplitude of the applied force by load: gravity alone, and gravity with a force at the middle
 AMPLITUDE = {"gravity": 0.0, "forced": FORCE}
-#: a control point further away than this has left the machine [m]
+#: distance [m] of a control point beyond which the run has failed
 FAR = 5.0
 
 
 class StudiedRod(SplineRod):
-    """A rod whose runs end where it leaves the machine, and at any step.
+    """A rod that can run with any step and whose runs end if a control point is farther away than
+    `FAR`.
 
-    - `printed`: whether the strain is the one printed, whose torsion has no width."""
+    - `printed`: whether the strain is that printed in the paper, whose torsion has no width."""
 
     printed: bool = flag_field(default=False)
 
@@ -49,14 +51,15 @@ class StudiedRod(SplineRod):
 
 
 class UnwarnedStructure(SplineStructure):
-    """Steps above the stability limit are part of the study and cause no warnings."""
+    """Structure without warnings of steps above the stability limit, which are part of the
+    study."""
 
     def fastest_frequency(self):
         return None
 
 
 class Push(Controller):
-    """The force along y at the middle: `amplitude` [N], zero for gravity alone."""
+    """Force along y at the middle of the rod: `amplitude` [N], zero for gravity alone."""
 
     amplitude: Float[Array, ""] = float_field(unit="N")
 
@@ -67,19 +70,19 @@ class Push(Controller):
 
 @functools.cache
 def push_of(load: str) -> Push:
-    """Of one of `AMPLITUDE`."""
+    """Force of one of the loads in `AMPLITUDE`."""
     return Push(AMPLITUDE[load])
 
 
 def soft_rod(control_points: int = 9, samples: int = 101, torsion_width: float = 1.0) -> StudiedRod:
-    """The paper's rod with a modulus that makes its steps stable. A torsion width of 0 [1/m] is the
-    strain as printed."""
+    """Rod of the paper with a modulus with which the steps of the paper are stable. A torsion width
+    of 0 [1/m] is the strain as printed."""
     rod = _rod(SOFT, SOFT_SPRING, control_points, samples, torsion_width or 1.0)
     return rod if torsion_width > 0 else dataclasses.replace(rod, printed=True)
 
 
 def aluminium_rod(control_points: int = 9, samples: int = 101) -> StudiedRod:
-    """The paper's rod of the paper's material."""
+    """Rod of the paper with the material of the paper, aluminium."""
     return _rod(ALUMINIUM, SPRING, control_points, samples, 1.0)
 
 
