@@ -6,11 +6,11 @@ from .experiments import Study
 from .reduced import AXIAL, FAR, FULL, PAPER, START
 from .setup import PAPER_SECONDS, POINTS
 
-#: relative errors in this interval are of the size of the paper's 4.1 %
+#: relative errors in this interval are comparable to the 4.1 % of the paper
 _SIZE = (0.02, 0.08)
-#: half the time, within this
+#: tolerance for the claim of half the computing time
 _HALF = 0.15
-#: more accurate means an error smaller by this factor
+#: a model is more accurate if its error is smaller by this factor
 _BETTER = 0.8
 
 

@@ -13,21 +13,22 @@ from ..timing import Timing, in_turn
 from . import reduced
 from .setup import DURATION, STEP, lift
 
-#: the paper's
+#: segments of each rope, as in the paper
 SEGMENTS = 20
-#: of timing
+#: rounds of time measurement
 ROUNDS = 3
-#: of the whole robot, every n-th step is kept
+#: every n-th step of the full robot is stored
 _KEPT = 5
-#: ropes that pull with less than this [N] are slack
+#: ropes with a tension below this [N] are slack
 SLACK = 1.0
 
 
 class Motion(NamedTuple):
-    """Of the whole robot: `dimension` of the equations (two per coordinate and the multipliers),
-    `slack` begin and end [s] of the first interval in which no rope pulls, `top` height [m] and
-    when [s], `snap`: when [s] the hardest pull of rope 1 is, and the hardest pull [N] of each rope
-    within 0.1 s of it; `after`: least and largest tension [N] in the last second."""
+    """Motion of the full robot. `dimension` of the equations (two per coordinate and the
+    multipliers); `slack`: begin and end [s] of the first interval in which no rope pulls; `top`:
+    largest height [m] and its time [s]; `snap`: time [s] of the largest tension of rope 1, and
+    largest tension [N] of each rope within 0.1 s of it; `after`: smallest and largest tension [N]
+    in the last second."""
 
     dimension: int
     slack: tuple[float, float]
@@ -37,8 +38,8 @@ class Motion(NamedTuple):
 
 
 class Study(NamedTuple):
-    """`run` of the whole robot and what happens in it; `timing` of 15 s; `reduced` models;
-    `force` [s]: one evaluation, by model."""
+    """Results of all experiments: `run` of the full robot and its `motion`; `timing` of 15 s;
+    `reduced` models; `force` [s]: computing time of one evaluation, by model."""
 
     run: Trajectory
     motion: Motion
@@ -73,7 +74,8 @@ def measure(
 
 
 def motion(run: Trajectory) -> Motion:
-    """What a run shows; without slack ropes, an empty interval at its end."""
+    """Evaluate the motion of a run. If ropes are never slack, `slack` is an empty interval at the
+    end of the run."""
     t, tension = np.asarray(run.t), np.asarray(run.outputs["tension"])
     z = np.asarray(run.outputs["pose"])[:, 1]
     pulling = np.any(tension > SLACK, axis=1)

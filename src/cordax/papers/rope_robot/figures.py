@@ -9,7 +9,7 @@ import numpy as np
 from ...simulation.trajectory import Trajectory
 from .experiments import Study
 
-#: the film ends here [s]
+#: end of the film [s]
 _FILMED = 8.0
 
 
@@ -36,14 +36,15 @@ def write(study: Study, folder: Path) -> list[Path]:
 
 
 def _until(run: Trajectory, end: float) -> Trajectory:
-    """What a film shows of the first seconds of a run."""
+    """Truncate a run at a time [s], for a film."""
     count = int(np.sum(np.asarray(run.t) <= end + 1e-9))
     parts = lambda r: (r.t, r.q, r.outputs)
     return eqx.tree_at(parts, run, jax.tree.map(lambda x: x[:count], parts(run)))
 
 
 def motion(study: Study):
-    """Deflection of the platform, tensions and force over time, as in figure 3 of the paper."""
+    """Plot deflection of the platform, tensions and force over time, as in figure 3 of the
+    paper."""
     import matplotlib.pyplot as plt
 
     from ...plot.style import COLOURS
@@ -73,7 +74,7 @@ def motion(study: Study):
 
 
 def models(study: Study):
-    """Errors of reduced models, relative to coordinates and to motion."""
+    """Plot errors of reduced models, relative to coordinates and to motion."""
     import matplotlib.pyplot as plt
 
     from ...plot.style import COLOURS

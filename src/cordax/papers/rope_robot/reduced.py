@@ -1,4 +1,4 @@
-"""Reduced models of the robot: how far from the whole one, and at what cost."""
+"""Errors and computing times of reduced models of the robot, compared with the full model."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,20 +18,22 @@ from ...systems import AxialRopes, two_rope_robot
 from ..timing import Timing, in_turn
 from .setup import POINTS, RECORDED, lift
 
-#: scale of velocities beside coordinates where they count [s]
+#: scale of velocities relative to coordinates, in models that use velocities [s]
 VELOCITY = 0.05
-#: the step of explicit runs [s] for one segment; the fastest mode of ropes grows with segments^2
+#: step of explicit runs [s] for one segment; the frequency of the fastest mode of ropes grows with
+#: segments^2
 _EXPLICIT = 2.1e-3
-#: of what all but the axial model are computed with [s]: at steps of 1 ms, errors of time are as
-#: large as those of models
+#: step of all models except the axial one [s]; at steps of 1 ms, the errors of time integration
+#: would be as large as those of the models
 _FINE = 2.5e-4
-#: tolerance of the axial model's steps, which adapt
+#: tolerance of the adaptive steps of the axial model
 _TOLERANCE = 1e-5
 
 
 class Error(NamedTuple):
-    """Distance from the reference, root mean square over time: of all coordinates relative to
-    themselves (the paper's), to their motion, and of the platform relative to its motion."""
+    """Deviation from the reference, root mean square over time: that of all coordinates relative to
+    the coordinates (as in the paper) and relative to their motion, and that of the platform
+    relative to its motion."""
 
     relative: float
     motion: float
@@ -39,8 +41,9 @@ class Error(NamedTuple):
 
 
 class Reduced(NamedTuple):
-    """`segments` of each rope; simulated time `duration` [s]; `errors` and `timings` by model;
-    `guess`: relative error of a robot that never moves; `coordinates` by model."""
+    """Results of the reduced models: `segments` of each rope; simulated time `duration` [s];
+    `errors` and `timings` by model; `guess`: relative error of a robot that never moves;
+    `coordinates`: their number by model."""
 
     segments: int
     duration: float
@@ -55,9 +58,9 @@ FAR, AXIAL = "piecewise linear, far apart", "axial subspace"
 
 
 def measure(segments: int, duration: float, rounds: int) -> Reduced:
-    """Against an explicit run of fourth order: the full and the piecewise linear models by one
-    method at one step, all with the O(s) solve of the full one; the axial model, which is no longer
-    stiff, by explicit steps."""
+    """Compare all models with an explicit run of fourth order. The full model and the piecewise
+    linear models use the same method and step, and all of them the O(s) solver of the full model.
+    The axial model, which is not stiff, uses explicit steps."""
     robot = two_rope_robot(segments)
     start, push = robot.rest(), lift()
     every = lambda dt: max(1, round(RECORDED / dt))
@@ -75,13 +78,13 @@ def measure(segments: int, duration: float, rounds: int) -> Reduced:
     )
     models: dict[str, System] = {
         FULL: robot,
-        # one point as often as the paper has points: nothing new to compile
+        # one point, repeated as often as the paper has points, so that no new program is compiled
         START: linear([start] * count),
         PAPER: linear(chosen),
         FAR: linear(select_snapshots(states, count, VELOCITY), VELOCITY),
         AXIAL: axial,
     }
-    # stability limits these steps: a controller that sees errors change refuses fewer of them
+    # stability limits these steps; a PI controller of the step size rejects fewer of them
     steps = dfx.PIDController(rtol=_TOLERANCE, atol=_TOLERANCE, pcoeff=0.4, icoeff=0.3)
     explicit = Diffrax(dfx.Tsit5(), steps)
 
@@ -122,7 +125,7 @@ def measure(segments: int, duration: float, rounds: int) -> Reduced:
 
 
 def error(t, q, reference) -> Error:
-    """Of coordinates (k, n) at times (k,), the platform's last."""
+    """Error of coordinates (k, n) at times (k,); the coordinates of the platform are the last."""
     norm = lambda x: float(np.sqrt(np.trapezoid(np.sum(np.square(x), axis=1), t)))
     off, moved = q - reference, reference - reference[0]
     return Error(
@@ -133,7 +136,8 @@ def error(t, q, reference) -> Error:
 
 
 def force_cost(segments: int, rounds: int, evaluations: int = 1000) -> dict[str, Timing]:
-    """Seconds of one evaluation of the force, exact and piecewise linear, in a loop."""
+    """Computing time [s] of one evaluation of the force, exact and piecewise linear, measured in a
+    loop."""
     robot = two_rope_robot(segments)
     pose = [jnp.array([0.45, z, -0.25]) for z in (-3.27, -3.2, -3.15, -3.1)]
     points = [robot.hanging(p) for p in pose]

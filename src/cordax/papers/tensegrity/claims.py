@@ -18,20 +18,22 @@ from .setup import (
 )
 from .strut import DAMPED, ENDS, FED_BACK, HELD, PLAIN, VARIANTS
 
-#: variants agree up to this, in rad and strain
+#: tolerance for the agreement of variants, in rad and strain
 _SAME = 1e-9
-#: the thesis' deviations, within this factor; they fall by this factor per decade of E at least
+#: factor within which deviations agree with those of the thesis; least factor by which they fall
+#: per decade of E
 _FACTOR, _FALL = 4.0, 3.0
-#: of two models of the same machine, relative
+#: relative tolerance for two models of the same machine
 _ONE_PERCENT = 0.01
-#: followed with considerable accuracy: [m], of motions of 0.75 m; sideways is comparably worse
-#: where its deviations are larger by this factor
+#: deviation [m] for "considerable accuracy", in motions of 0.75 m; factor by which deviations of
+#: the sideways motion must be larger for "comparably worse"
 _ACCURATE, _WORSE = 1.5e-3, 2.0
-#: the end effector is lowest after 5 s: a run that is accurate past this [s] has been there
+#: the end effector is lowest after 5 s; a run that is accurate beyond this time [s] has passed the
+#: lowest point
 _LOWEST = 8.0
-#: a strut that stands in the singular configuration has this second angle [rad], within
+#: second angle of a strut in the singular configuration [rad], and its tolerance
 _SINGULAR, _NEAR = -0.2206, 0.01
-#: and holds its end effector within [m]
+#: largest deviation of an end effector that is held [m]
 _HELD = 0.01
 
 
@@ -126,7 +128,7 @@ def _ends(study: Study) -> Claim:
 
 
 def falls(study: Study, choice: str) -> np.ndarray:
-    """Factors (decades, 2) by which deviations fall from one modulus to the next."""
+    """Factors (decades, 2) by which deviations decrease from one modulus to the next."""
     rows = [study.followed[E, choice].largest for E in TABLE_5_7]
     return np.array([a / b for a, b in itertools.pairwise(rows)])
 

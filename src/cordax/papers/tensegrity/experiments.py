@@ -11,16 +11,17 @@ from .manipulator import ASIDE, ASIDE_FREE, STILL, UP, UP_FREE
 from .setup import SPLINE_TIMES, SPLINE_VALUES, TABLE_5_7, VARIANTS_FOR, table_4_1
 from .strut import DAMPED, FED_BACK, HELD, LIGHT, LOW, PLAIN
 
-#: step of the strut's runs by modulus [Pa]: short against the stiffest cables' oscillation [s]
+#: step of the runs of the strut [s] by modulus [Pa], short compared with the oscillation of the
+#: stiffest cables
 STEPS = {2e8: 1e-3, 2e9: 1e-3, 2e10: 2.5e-4}
-#: where a run shows what a choice does, not digits
+#: larger steps for runs that show the effect of a choice and need fewer digits
 COARSE = {2e10: 5e-4}
 
 
 class Spline(NamedTuple):
-    """Of Table 4.1, at times `t` (n,) [s]: `values`, `rates` and `accelerations` (n, 2); the
-    largest distance of the control values from the spline (`missed`) and from the spline of
-    equation 4.3.2 as printed (`missed_printed`); largest `jump` of rates at knots, and of
+    """Spline of Table 4.1 at times `t` (n,) [s]: `values`, `rates` and `accelerations` (n, 2);
+    largest deviation of the control values from the spline (`missed`) and from the spline of
+    equation 4.3.2 as printed (`missed_printed`); largest jump at knots of rates (`jump`) and of
     accelerations (`kink`)."""
 
     t: np.ndarray
@@ -34,8 +35,9 @@ class Spline(NamedTuple):
 
 
 class Study(NamedTuple):
-    """`variants`: constant torques, by variant; `followed`: the strut's path by modulus [Pa] and
-    choice; `moved`: the manipulator, by case; `full`: whether all horizons are the thesis'."""
+    """Results of all experiments. `variants`: strut under constant torques, by variant; `followed`:
+    strut along its path, by modulus [Pa] and choice; `moved`: manipulator, by case; `full`: whether
+    all durations are those of the thesis."""
 
     spline: Spline
     variants: dict[str, strut.Motion]
@@ -68,7 +70,7 @@ def measure(say: Callable[[str], None], full: bool = False, share: float = 1.0) 
 
 
 def cases(full: bool) -> list[tuple[float, str]]:
-    """Moduli [Pa] and choices of the strut's path."""
+    """Moduli [Pa] and choices for the runs of the strut along its path."""
     moduli = list(TABLE_5_7)
     found = [(E, choice) for choice in (PLAIN, DAMPED) for E in moduli]
     found += [(E, choice) for choice in (LIGHT, LOW) for E in (moduli if full else moduli[:2])]
@@ -76,7 +78,7 @@ def cases(full: bool) -> list[tuple[float, str]]:
 
 
 def spline(n: int = 601) -> Spline:
-    """Figure 4.1."""
+    """Evaluate the spline of figure 4.1."""
     curve = table_4_1()
     t = np.linspace(SPLINE_TIMES[0], SPLINE_TIMES[-1], n)
     values, rates, accelerations = (np.asarray(x) for x in jax.vmap(curve)(t))
@@ -98,10 +100,10 @@ def spline(n: int = 601) -> Spline:
 
 
 def _printed(k: int, t: float) -> np.ndarray:
-    """The value (2,) at a time in the k-th piece by equation 4.3.2 as printed, M_H D."""
+    """Value (2,) at a time in the k-th segment, by equation 4.3.2 as printed, M_H D."""
     first, last = SPLINE_TIMES[k : k + 2]
     T = last - first
-    # rows: shares of P0, P0', P1, P1' in powers s^i/i! of s = (t - t0)/T
+    # rows: coefficients of P0, P0', P1, P1' in powers s^i/i! of s = (t - t0)/T
     hermite = np.array([[1.0, 0, -6, 12], [0.0, 1, -4, 6], [0.0, 0, 6, -12], [0.0, 0, -2, 6]])
     s = (t - first) / T
     powers = np.array([1.0, s, s**2 / 2.0, s**3 / 6.0])

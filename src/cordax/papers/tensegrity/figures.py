@@ -48,7 +48,7 @@ def write(study: Study, folder: Path) -> list[Path]:
 
 
 def spline(study: Study):
-    """Figure 4.1: the curve in its plane, values and rates over time."""
+    """Plot figure 4.1: the curve in its plane, values and rates over time."""
     import matplotlib.pyplot as plt
 
     s = study.spline
@@ -64,7 +64,7 @@ def spline(study: Study):
 
 
 def variants(study: Study):
-    """Figures 5.5 and 5.6: motion of the eps variant, and deviations of the others."""
+    """Plot figures 5.5 and 5.6: motion of the eps variant, and deviations of the other variants."""
     import matplotlib.pyplot as plt
 
     reference = study.variants["strain"]
@@ -87,7 +87,7 @@ def variants(study: Study):
 
 
 def tracking(study: Study):
-    """Figures 5.8 to 5.11: the path, deviations and strains by modulus."""
+    """Plot figures 5.8 to 5.11: the path, deviations and strains by modulus."""
     import matplotlib.pyplot as plt
 
     moduli = [E for E in TABLE_5_7 if (E, PLAIN) in study.followed]
@@ -113,7 +113,7 @@ def tracking(study: Study):
 
 
 def manipulator(study: Study, case: str):
-    """Figures 5.12 to 5.14: place, deviation and strains."""
+    """Plot figures 5.12 to 5.14: position, deviation and strains."""
     import matplotlib.pyplot as plt
 
     m = study.moved[case]
@@ -134,5 +134,5 @@ def _curves(axes, t, values, names, title: str) -> None:
 
 
 def _named(axes) -> None:
-    """Beside the curves, where the names cover none."""
+    """Add a legend beside the curves, where it covers none of them."""
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

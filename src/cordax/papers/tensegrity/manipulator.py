@@ -1,4 +1,4 @@
-"""Section 5.4: the manipulator holds its end effector, and moves it up, down and sideways."""
+"""Section 5.4: the manipulator holds its end effector and moves it up, down and sideways."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ STILL, UP, UP_FREE, ASIDE, ASIDE_FREE = (
     "horizontal",
     "horizontal, no friction",
 )
-#: friction [N m s], and the path: axis, first and second amplitude [m] (Tables 5.8 and 5.9)
+#: by case: friction [N m s], and the path: axis, first and second amplitude [m] (Tables 5.8 and
+#: 5.9)
 _CASES = {
     STILL: (FRICTION, (None, 0.0, 0.0)),
     UP: (FRICTION, (2, -0.5, 0.25)),
@@ -28,16 +29,18 @@ _CASES = {
     ASIDE: (FRICTION, (1, -0.35, 0.35)),
     ASIDE_FREE: (0.0, (1, -0.35, 0.35)),
 }
-#: [s]; and every n-th step is kept, by all runs, which then share one compiled program
+#: step [s], and interval between stored steps, equal for all runs, which then share one compiled
+#: program
 STEP, _KEPT = 2.5e-3, 4
-#: a run is lost where the end effector is further from its path than this [m]
+#: a run is lost when a coordinate of the end effector is farther from its path than this [m]
 LOST = 0.02
 
 
 class Motion(NamedTuple):
-    """Of the manipulator: times `t` (n,) [s], `place` (n, 3) of the end effector and its
-    `deviation` (n, 3) from the path [m], `angles` of the struts (n, 6) [rad], `strain` (n, 6),
-    `tension` (n, 6) [N], when the run was `lost` [s] (inf: never), and the `run`."""
+    """Motion of the manipulator: times `t` (n,) [s], position `place` (n, 3) of the end effector
+    and its `deviation` (n, 3) from the path [m], `angles` of the struts (n, 6) [rad], `strain`
+    (n, 6), `tension` (n, 6) [N], time at which the run was `lost` [s] (inf: never), and the
+    `run`."""
 
     t: np.ndarray
     place: np.ndarray
@@ -50,16 +53,16 @@ class Motion(NamedTuple):
 
     @property
     def largest(self) -> np.ndarray:
-        """Deviations, shape (3,) [m]."""
+        """Largest deviations, shape (3,) [m]."""
         return np.abs(self.deviation).max(axis=0)
 
 
 def move(case: str, duration: float) -> Motion:
-    """One of the cases."""
+    """Simulate one of the cases."""
     friction, path = _CASES[case]
     machine, reference = tensegrity_manipulator(friction=friction), effector_path(*path)
     law = NearRigidQP(machine, reference, LEAST_STRAIN, point=EFFECTOR)
-    if case == STILL:  # from the nominal prism
+    if case == STILL:  # starts from the nominal prism
         start = machine.state_at(np.zeros(6), LEAST_STRAIN)
     else:
         start = machine.state_at(REST_ANGLES, REST_STRAINS)
@@ -70,7 +73,7 @@ def move(case: str, duration: float) -> Motion:
         dt=STEP,
         save_every=_KEPT,
         control=law,
-        # loops that drift by round-off are the seed of modes that grow a hundredfold per second
+        # drift of the loops by round-off would excite modes that grow a hundredfold per second
         formulation=IndependentCoordinates(),
         throw=False,
     )
@@ -78,10 +81,10 @@ def move(case: str, duration: float) -> Motion:
 
 
 def motion(run: Trajectory, wanted) -> Motion:
-    """What a run shows until it is lost; `wanted` places (n, 3) [m]."""
+    """Evaluate a run until it is lost; `wanted`: desired positions (n, 3) [m]."""
     deviation = np.asarray(run.outputs["end_effector"]) - wanted
     t = np.asarray(run.t)
-    good = np.all(np.abs(deviation) < LOST, axis=1)  # not where it is not a number
+    good = np.all(np.abs(deviation) < LOST, axis=1)  # False for NaN
     count = len(t) if good.all() else int(np.argmin(good))
     lost = float("inf") if good.all() else float(t[count])
     parts = lambda r: (r.t, r.q, r.v, r.u, r.outputs)

@@ -19,10 +19,10 @@ from .setup import (
     strut_path,
 )
 
-#: second coordinate of a cable; the thesis' letters
+#: variants of the second coordinate of a cable, with the letters of the thesis
 VARIANTS = {"strain": "eps", "stretch": "u", "length": "l"}
 ENDS = "strain, cable ends with mass"
-#: choices that the thesis leaves open, by name: options of the machine, and of the controller
+#: choices that the thesis leaves open, by name: options of the machine and of the controller
 PLAIN, DAMPED, LIGHT, LOW = "mu = 0", "mu = 1 MPa s", "no block mass", "pulleys on the ground"
 HELD, FED_BACK = "held for 1 ms", "held for 1 ms, feedback, mu = 10 MPa s"
 _CHOICES: dict[str, tuple[dict, dict]] = {
@@ -33,13 +33,14 @@ _CHOICES: dict[str, tuple[dict, dict]] = {
     HELD: ({}, {"period": 1e-3}),
     FED_BACK: ({"viscosity": 1e7}, {"period": 1e-3, "K_p": 100.0, "K_d": 20.0}),
 }
-#: every n-th step is kept, the same for all runs, which then share one compiled program
+#: every n-th step is stored, with the same n for all runs, which then share one compiled program
 _KEPT = 10
 
 
 class Motion(NamedTuple):
-    """Of a strut: times `t` (n,) [s], `angles` (n, 2) [rad], `strain` (n, c), `deviation` (n, 2) of
-    the angles from their path [rad], the smallest allowed strain `least`, and the `run`."""
+    """Motion of a strut: times `t` (n,) [s], `angles` (n, 2) [rad], `strain` (n, c), `deviation`
+    (n, 2) of the angles from their path [rad], the smallest allowed strain `least`, and the
+    `run`."""
 
     t: np.ndarray
     angles: np.ndarray
@@ -50,12 +51,12 @@ class Motion(NamedTuple):
 
     @property
     def largest(self) -> np.ndarray:
-        """Deviations, shape (2,) [rad]."""
+        """Largest deviations, shape (2,) [rad]."""
         return np.abs(self.deviation).max(axis=0)
 
 
 def variants(duration: float, dt: float) -> dict[str, Motion]:
-    """Constant torques, by variant, and with massive cable ends."""
+    """Simulate the strut under constant torques, by variant, and with massive cable ends."""
     cases = {name: (name, 0.0) for name in VARIANTS} | {ENDS: ("strain", END_MASS)}
     found = {}
     for name, (variant, mass) in cases.items():
@@ -70,7 +71,7 @@ def variants(duration: float, dt: float) -> dict[str, Motion]:
 
 
 def follow(modulus: float, choice: str, dt: float, duration: float = STRUT_FOR) -> Motion:
-    """The path of Table 5.6 on cables of a modulus [Pa]."""
+    """Simulate the strut along the path of Table 5.6, with cables of a modulus [Pa]."""
     options, control = _CHOICES[choice]
     machine, least = single_strut(modulus=modulus, **options), STRESS / modulus
     path = strut_path()
