@@ -42,7 +42,8 @@ def write(study: Study, folder: Path) -> list[Path]:
 
 
 def _push(study: Study):
-    """Displacement of the plate with each model of exits, and distances from Model 2."""
+    """Plot the displacement of the plate with each model of exit points, and its distance from that
+    of Model 2."""
     figure, axes = _panels(3, 2, shared=False)
     two = study.impulse[2]
     t = np.asarray(two.t)
@@ -67,7 +68,7 @@ def _push(study: Study):
 
 
 def _swivel(study: Study):
-    """Swivel angles of Models 2 and 3."""
+    """Plot the swivel angles of Models 2 and 3."""
     figure, axes = _panels(2, 1)
     two, three = (np.asarray(study.impulse[m]["swivel"]) for m in (2, 3))
     t = np.asarray(study.impulse[2].t)
@@ -84,7 +85,8 @@ def _swivel(study: Study):
 
 
 def _pick(study: Study):
-    """Tensions and displacements about the pick, payload in the middle and beside it."""
+    """Plot tensions and displacements around the time of the pick, with the payload in the middle
+    and beside it."""
     figure, axes = _panels(3, 2)
     for column, (name, run) in enumerate(
         (("payload in the middle", study.pick), ("payload 2 and 3 cm off", study.pick_off))
@@ -109,7 +111,7 @@ def _pick(study: Study):
 
 
 def _overturning(study: Study):
-    """Euler angles and tensions, of rods and of cables."""
+    """Plot Euler angles and tensions, for rods (which can push) and for cables."""
     figure, axes = _panels(2, 2)
     for column, (name, run) in enumerate(
         (("rods: tensions may be negative", study.overturn), ("cables", study.unilateral))
@@ -133,7 +135,7 @@ def _overturning(study: Study):
 
 
 def _drift(study: Study):
-    """Violation of the constraints over time in each formulation."""
+    """Plot the violation of the constraints over time for each formulation."""
     figure, axes = _panels(1, 1, height=3.6)
     for i, (name, d) in enumerate(study.drift.items()):
         t = STORED * np.arange(len(d.violation))
@@ -167,6 +169,6 @@ def _colour(i: int) -> str:
 
 
 def _room(axes, share: float) -> tuple[float, float]:
-    """Limits with room for a legend at the top."""
+    """Axis limits with space for a legend at the top."""
     low, high = axes.get_ylim()
     return low, high + share * (high - low)

@@ -1,4 +1,4 @@
-"""The robots of the study, from the shipped examples."""
+"""Robots of the study, built from the shipped examples."""
 
 import dataclasses
 

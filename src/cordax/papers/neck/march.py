@@ -46,7 +46,8 @@ class Run(NamedTuple):
 
     @property
     def failure_time(self) -> float:
-        """Time at which the state left the valid range [s]; inf if it stayed within it."""
+        """Time at which the state left the valid range [s]; inf if it did not within the
+        duration."""
         failed = float(self.trajectory.failure_time)
         return failed if failed <= self.duration + 1e-9 else np.inf
 
