@@ -59,6 +59,11 @@ def test_a_path_that_no_tensions_follow_ends_by_name(machine, followed):
     assert run.result == Result.QP_INFEASIBLE
     assert 0.0 < float(run.failure_time) < 0.25
     assert "Relax the tension bounds" in run.summary()
+    reason = TaskSpaceControl(machine, PATH, distribution=bounds).failure_reason(
+        float(run.failure_time), run.end
+    )
+    # the largest tension at rest is the one that cannot grow
+    assert "Platform at (" in reason and "force_z = " in reason and "at the maximum" in reason
 
 
 def test_a_machine_without_motors_is_refused():

@@ -94,11 +94,20 @@ class ComputedTorque(Controller):
 
     def tension(self, t, state: State):
         """Commanded tensions [N], shape (n_tendons,)."""
+        return self.distribution(*self._needed(t, state))
+
+    def failure_reason(self, t, state):
+        W, torque = eqx.filter_jit(type(self)._needed)(self, t, state)
+        names = [f"torque of joint {i + 1}" for i in range(len(torque))]
+        return self.distribution.failure_reason(W, torque, names)
+
+    def _needed(self, t, state: State):
+        """Return W (n_joints, n_tendons) [m] and the joint torques (n_joints,) [N m] of
+        `W T = torque`."""
         machine = self.machine
         alpha, rate = machine.split(state.q)[0], machine.split(state.v)[0]
         a, _ = self._acceleration(t, alpha, rate)
-        W = -machine.length_derivatives(alpha)[0].T
-        return self.distribution(W, machine.joint_torque(alpha, rate, a))
+        return -machine.length_derivatives(alpha)[0].T, machine.joint_torque(alpha, rate, a)
 
     def _acceleration(self, t, alpha, rate):
         """Return the commanded joint accelerations [rad/s^2] and the desired rates [rad/s], shape

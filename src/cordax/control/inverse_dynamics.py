@@ -107,8 +107,17 @@ class InverseDynamics(Controller):
             return u, memory
         return u, memory, code_unless(jnp.all(jnp.isfinite(u)), Result.QP_INFEASIBLE)
 
+    def failure_reason(self, t, state):
+        names = [f"force on {name}" for name in freely_moving(self.machine)]
+        found = eqx.filter_jit(type(self)._needed)(self, t, state)
+        return self.distribution.failure_reason(*found, names)
+
     def inputs(self, t, state: State) -> Float[Array, " n_u"]:
         """Commanded inputs (n_u,)."""
+        return self.distribution(*self._needed(t, state))
+
+    def _needed(self, t, state: State):
+        """Return `B` (d, n_u) and `tau` (d,), see `needed`, at this time and state."""
         names = freely_moving(self.machine)
         place = np.array([self.machine.coordinate_names.index(name) for name in names])
         chosen, _ = columns(self.machine, names)  # pyright: ignore
@@ -118,4 +127,4 @@ class InverseDynamics(Controller):
             + self.K_d * (rate - state.v[chosen])
             + self.K_p * (position - state.q[place])
         )
-        return self.distribution(*needed(self.machine, t, state, wanted))
+        return needed(self.machine, t, state, wanted)

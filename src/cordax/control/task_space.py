@@ -2,8 +2,10 @@
 
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._base.checks import require, require_positive, require_rotation
@@ -87,17 +89,30 @@ class TaskSpaceControl(Controller):
         """Commanded tensions [N]."""
         return self._wanted(t, state)[0]
 
+    def failure_reason(self, t, state):
+        W, wrench, _, _ = eqx.filter_jit(type(self)._wrench)(self, t, state)
+        names = [f"{kind}_{axis}" for kind in ("force", "moment") for axis in "xyz"]
+        text = self.distribution.failure_reason(W, wrench, names[: W.shape[0]])
+        place = self.machine.platform_motion(state.q, state.v)[0]
+        where = ", ".join(f"{x:.4g}" for x in np.asarray(place))
+        return f"Platform at ({where}) m, forces in N, moments in N m. {text}" if text else ""
+
     def _wanted(self, t, state):
         """Return the tensions [N], and the rates [m/s] and accelerations [m/s^2] of cable lengths,
         shape (n,) each."""
+        W, wrench, rate, acceleration = self._wrench(t, state)
+        return self.distribution(W, wrench), rate, acceleration
+
+    def _wrench(self, t, state):
+        """Return the structure matrix (6, n), the wrench (6,) that the tensions must exert, and the
+        rates [m/s] and accelerations [m/s^2] of cable lengths (n,)."""
         place, axes, velocity, spin = self.machine.platform_motion(state.q, state.v)
         wanted = self.machine.rotation if self.rotation is None else self.rotation
         p, p_rate, p_acceleration = self.path(t)
         a = p_acceleration + self.K_d * (p_rate - velocity) + self.K_p * (p - place)
         turn = 0.5 * jnp.sum(jnp.cross(axes.T, wanted.T), axis=0)
         alpha = self.K_p * turn - self.K_d * spin
-        W, wrench, rate, acceleration = self.machine.inverse_dynamics(t, state.q, state.v, a, alpha)
-        return self.distribution(W, wrench), rate, acceleration
+        return self.machine.inverse_dynamics(t, state.q, state.v, a, alpha)
 
     def tracking_error(self, trajectory) -> Float[Array, "k 3"]:
         """Position of the centre of mass minus the path [m]."""

@@ -1,10 +1,12 @@
 """Tension distributions: choice of tensions with `W T = tau` for more tendons than joints."""
 
 import abc
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -34,6 +36,11 @@ class TensionDistribution(eqx.Module):
 
     @abc.abstractmethod
     def __call__(self, W, tau) -> Float[Array, " k"]: ...
+
+    def failure_reason(self, W, tau, rows: Sequence[str]) -> str:
+        """Sentence on the limits that keep tensions from producing `tau`, whose components are named
+        by `rows`; empty if there are tensions."""
+        return ""
 
 
 class MeanTension(TensionDistribution):
@@ -109,6 +116,35 @@ class BoundedTension(TensionDistribution):
         eye = jnp.eye(k, dtype=W.dtype)
         found = solve_qp(eye, -wish, W, tau, self.minimum, self.maximum)
         return jnp.where(found.solved, found.x, jnp.nan)
+
+    def failure_reason(self, W, tau, rows):
+        from scipy.optimize import lsq_linear  # slow to import, and only errors need it
+
+        W, tau = np.asarray(W, float), np.asarray(tau, float)
+        k = W.shape[1]
+        low, high = (np.broadcast_to(x, (k,)) for x in (self.minimum, self.maximum))
+        size = np.linalg.norm(W, axis=1)  # rows of forces and of moments count alike
+        size = np.where(size > 0, size, 1.0)
+        best = lsq_linear(W / size[:, None], tau / size, (low, high), tol=1e-12).x
+        missing = tau - W @ best
+        worst = int(np.argmax(np.abs(missing) / size))
+        if abs(missing[worst]) < 1e-6 * size[worst] * np.max(np.abs(best)):
+            return ""
+        near = 1e-6 * (high - low)
+        at = {
+            "minimum": np.flatnonzero(best < low + near),
+            "maximum": np.flatnonzero(best > high - near),
+        }
+        limits = [
+            f"{'cables' if len(c) > 1 else 'cable'} {', '.join(str(i + 1) for i in c)} at the {name}"
+            for name, c in at.items()
+            if len(c)
+        ]
+        wanted = ", ".join(f"{name} = {x:.4g}" for name, x in zip(rows, tau, strict=True))
+        return (
+            f"Wanted: {wanted}. The closest tensions within the bounds give "
+            f"{rows[worst]} = {tau[worst] - missing[worst]:.4g}, with {' and '.join(limits)}."
+        )
 
     def _wish(self, k: int):
         """Preferred tensions [N] of `k` tendons."""

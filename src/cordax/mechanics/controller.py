@@ -53,6 +53,11 @@ class Controller(eqx.Module):
         the difference. Fits check whether an alternative explains their residuals."""
         return {}
 
+    def failure_reason(self, t, state: State) -> str:
+        """Sentence for the error of a run that this controller ended at time `t` [s] and this state:
+        which demand cannot be met, and what limits it. Empty if there is nothing to add."""
+        return ""
+
     @abc.abstractmethod
     def __call__(self, t, state: State, memory) -> Any: ...
 

@@ -154,7 +154,7 @@ def _run(experiment: Experiment, throw: bool, progress: bool) -> Trajectory:
     trajectory = parts[0] if len(parts) == 1 else join(parts)
     if not throw or plan is None:
         return trajectory
-    return _raise_failure(trajectory, experiment.time_step, plan.integrator)
+    return _raise_failure(trajectory, experiment.time_step, plan)
 
 
 def simulate_steps(
@@ -183,11 +183,11 @@ def _phase_start(made, state: State) -> tuple[Any, Any]:
     return machine, state
 
 
-def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
+def _raise_failure(trajectory: Trajectory, dt, plan: Plan) -> Trajectory:
     code = trajectory.result
     if not is_traced(code) and np.all(np.asarray(code) == GOOD):
         return trajectory
-    machine, method = type(trajectory.system).__name__, type(integrator).__name__
+    machine, method = type(trajectory.system).__name__, type(plan.integrator).__name__
     who = f"{machine} with {method} at dt = {float(dt):g} s failed"
     if is_traced(code):
         tell = lambda reason, time: f"{who} at t = {time:g} s. {reason}"
@@ -195,4 +195,7 @@ def _raise_failure(trajectory: Trajectory, dt, integrator) -> Trajectory:
             trajectory, code != GOOD, code, MESSAGES, tell, trajectory.failure_time
         )
     time = float(trajectory.failure_time)
-    raise SimulationError(f"{who} at t = {time:g} s. {Result(int(code)).message}")
+    text = f"{who} at t = {time:g} s. {Result(int(code)).message}"
+    if code == Result.QP_INFEASIBLE:
+        text = f"{text} {plan.controller.failure_reason(time, trajectory.end)}".rstrip()
+    raise SimulationError(text)
