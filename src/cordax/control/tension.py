@@ -38,8 +38,8 @@ class TensionDistribution(eqx.Module):
     def __call__(self, W, tau) -> Float[Array, " k"]: ...
 
     def failure_reason(self, W, tau, rows: Sequence[str]) -> str:
-        """Sentence on the limits that keep tensions from producing `tau`, whose components are named
-        by `rows`; empty if there are tensions."""
+        """Sentence on the limits that keep tensions from producing `tau`, whose components have the
+        names `rows`; empty if there are tensions."""
         return ""
 
 
@@ -136,7 +136,7 @@ class BoundedTension(TensionDistribution):
             "maximum": np.flatnonzero(best > high - near),
         }
         limits = [
-            f"{'cables' if len(c) > 1 else 'cable'} {', '.join(str(i + 1) for i in c)} at the {name}"
+            f"cable{'s' * (len(c) > 1)} {', '.join(str(i + 1) for i in c)} at the {name}"
             for name, c in at.items()
             if len(c)
         ]

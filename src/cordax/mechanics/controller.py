@@ -54,7 +54,7 @@ class Controller(eqx.Module):
         return {}
 
     def failure_reason(self, t, state: State) -> str:
-        """Sentence for the error of a run that this controller ended at time `t` [s] and this state:
+        """Sentence for the error of a run that this controller ended at time `t` [s] and `state`:
         which demand cannot be met, and what limits it. Empty if there is nothing to add."""
         return ""
 
