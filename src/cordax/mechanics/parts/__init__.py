@@ -1,1 +1,1 @@
-"""Parts that several machines share: cables, drives and cable exits."""
+"""Parts shared by several machines: cables, drives, cable exits, contact and friction."""

@@ -1,4 +1,4 @@
-"""What a cable does between its ends."""
+"""Force laws of cables: rigid or elastic."""
 
 import math
 from typing import ClassVar
@@ -14,34 +14,36 @@ from ...math.smooth import ramp, ramp_integral
 
 
 class Cables(eqx.Module):
-    """n cables."""
+    """Force law of n cables."""
 
     rigid: ClassVar[bool]
 
     def tension(self, stretch, stretch_rate) -> Float[Array, " n"]:
-        """[N] at a stretch beyond the unstretched length (n,) [m] and its rate [m/s]."""
+        """Tension [N] at a stretch beyond the unstretched length (n,) [m] and its rate [m/s]."""
         raise NotImplementedError
 
     def energy(self, stretch) -> Float[Array, " n"]:
-        """[J]"""
+        """Elastic energy [J] at a stretch (n,) [m]."""
         raise NotImplementedError
 
     def check_count(self, n: int) -> None:
-        """Raise where what is given per cable is not given for `n`."""
+        """Raise if parameters given per cable are not given for `n` cables."""
 
     def stretch(self, tension) -> Float[Array, " n"]:
-        """[m] beyond the unstretched length at which cables at rest carry a tension (n,) [N]."""
+        """Stretch [m] beyond the unstretched length at which cables at rest have a tension (n,)
+        [N]."""
         raise NotImplementedError
 
 
-#: an unstretched cable carries at most this [N], and passes from slack to taut over at most this
-#: [m], unless a width is given
+#: largest tension [N] of an unstretched cable, and largest width [m] of the transition from slack
+#: to taut, unless a width is given
 SLACK_TENSION, WIDEST = 1.0, 1e-5
 
 
 class RigidCables(Cables):
-    """Inextensible: each is a constraint, its tension a multiplier, `f = 2 L lambda`, negative
-    where the cable would have to push. Pushes below `push_threshold` [N] are round-off."""
+    """Inextensible cables. Each is a constraint with its tension as multiplier, `f = 2 L lambda`,
+    negative if the cable would have to push. A push below `push_threshold` [N] counts as
+    round-off."""
 
     push_threshold: Float[Array, ""] = float_field(unit="N", default=1e-9)
     rigid = True
@@ -54,14 +56,14 @@ class RigidCables(Cables):
 
 
 class ElasticCables(Cables):
-    """`stiffness` (n,) [N/m] and `damping` (n,) [N s/m] where taut, nothing where slack, with a
-    smooth passage of `width` [m], one for all or (n,):
+    """Elastic cables with `stiffness` (n,) [N/m] and `damping` (n,) [N s/m] if taut, no force if
+    slack, and a smooth transition of `width` [m], one for all or (n,):
 
         T = k w log(1 + exp(e/w)) + d de/dt / (1 + exp(-e/w)), at least 0
 
-    for a stretch e: at e = 0 the tension is k w log 2. Without a width that is 1 N, or less where
-    the passage would be wider than 0.01 mm. A cable that goes slack quickly does so where damping
-    outweighs its stretch: it does not push."""
+    for a stretch e. At e = 0 the tension is k w log 2: without a given width 1 N, or less if the
+    transition would be wider than 0.01 mm. A cable that shortens quickly goes slack as soon as the
+    damping force exceeds the elastic force: it does not push."""
 
     stiffness: Float[Array, " n"] = float_field(unit="N/m")
     damping: Float[Array, " n"] = float_field(unit="N s/m", default=0.0)
@@ -82,14 +84,14 @@ class ElasticCables(Cables):
 
     @property
     def passage(self) -> Float[Array, "..."]:
-        """The `width`, given or chosen [m]."""
+        """Width of the transition [m], given or chosen."""
         if self.width is not None:
             return self.width
         return jnp.minimum(WIDEST, SLACK_TENSION / (math.log(2.0) * self.stiffness))
 
     @property
     def unstretched_tension(self) -> Float[Array, "..."]:
-        """What counts as slack [N]."""
+        """Tension [N] at zero stretch; lower tensions count as slack."""
         return math.log(2.0) * self.stiffness * self.passage
 
     def tension(self, stretch, stretch_rate):
@@ -102,7 +104,7 @@ class ElasticCables(Cables):
         return self.stiffness * ramp_integral(stretch, self.passage)
 
     def stretch(self, tension):
-        """The inverse of `tension`; zero where that counts as slack."""
+        """Inverse of `tension` at rest; zero if the tension counts as slack."""
         w = self.passage
         y = jnp.maximum(tension / (self.stiffness * w), math.log(2.0))
         return w * (y + jnp.log1p(-jnp.exp(-y)))

@@ -1,7 +1,7 @@
-"""Where two shapes touch: points, normals and gaps for each kind of pair.
+"""Contact points, normals and gaps of two shapes, for each kind of pair.
 
-A function of this module takes two shapes and the world poses of the bodies that carry them, and
-returns a fixed number of `Touch`es, so that pairs of one kind are evaluated together by `vmap`."""
+A function of this module takes two shapes and the world poses of their bodies, and returns a fixed
+number of contact candidates (`Touch`), so that `vmap` evaluates pairs of one kind together."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,20 +17,20 @@ from .shapes import Box, Capsule, Cylinder, HeightField, Plane, Shape, Sphere, r
 
 #: gap [m] of candidates that do not touch
 FAR = 1e3
-#: weight of the middle of a segment in the search for its closest point
+#: weight of a penalty towards the middle of a segment in the search for its closest point
 MIDDLE = 1e-6
 #: squared length [m^2] below which a segment counts as a point
 POINT = 1e-18
-#: share of an edge next to its ends that belongs to the corners
+#: fraction of an edge next to its ends that belongs to the corners
 _CORNER = 1e-9
-#: share of a side next to its ends where the end alone touches
+#: fraction of a side next to its ends where only the end touches
 _END = 0.05
-#: parts of a golden section search: they locate the minimum to 1e-9 of the interval
+#: iterations of a golden section search: they locate the minimum to 1e-9 of the interval
 _SECTIONS = 44
 
 
 class Pose(NamedTuple):
-    """`R` (3, 3) and `p` (3,) [m] of a body in the world."""
+    """Pose of a body in the world: rotation `R` (3, 3) and position `p` (3,) [m]."""
 
     R: Float[Array, "3 3"]
     p: Float[Array, " 3"]
@@ -62,12 +62,13 @@ class Touch(NamedTuple):
         return Touch(self.gap, self.point, -self.normal)
 
 
-#: takes shapes of the kinds it is for, each with the pose of its body
+#: function of two shapes of certain kinds, each with the pose of its body
 Narrow = Callable[[Any, Pose, Any, Pose], Touch]
 
 
 def candidates(first: type[Shape], second: type[Shape]) -> list[tuple[bool, Narrow]]:
-    """How shapes of two kinds touch: functions, and whether each takes the second shape first."""
+    """Functions that compute the contact of shapes of two kinds, each with whether it takes the
+    second shape first."""
     # a ball touches everything at one point
     for a, b, swap in ((first, second, False), (second, first, True)):
         if a is Sphere and b.has_surface:
@@ -91,13 +92,13 @@ def candidates(first: type[Shape], second: type[Shape]) -> list[tuple[bool, Narr
 
 
 def corners(a: Shape, at: Pose, b: Shape, on: Pose) -> Touch:
-    """Points of `a` on the surface of `b`."""
+    """Contact of the points of `a` with the surface of `b`."""
     facing = on.direction(b.surface(on.into(at.out(a.middle())))[1])
     return _on_surface(at.out(a.points(-at.direction_into(facing))), a.roundness(), b, on)
 
 
 def _on_surface(x, radius, b: Shape, on: Pose) -> Touch:
-    """Balls of a radius [m] about world points (k, 3) on the surface of `b`."""
+    """Contact of balls of a radius [m] about world points (k, 3) with the surface of `b`."""
     distance, normal = jax.vmap(lambda x: b.surface(on.into(x)))(x)
     normal = jax.vmap(on.direction)(normal)
     gap = distance - radius
@@ -105,8 +106,8 @@ def _on_surface(x, radius, b: Shape, on: Pose) -> Touch:
 
 
 def between(a: Capsule | Cylinder, at: Pose, b: Shape, on: Pose) -> Touch:
-    """Capsules and cylinders on a convex surface: the deepest point of their side between the
-    ends, which touch as `corners`."""
+    """Contact of the side of a capsule or cylinder with a convex surface, at its deepest point
+    between the ends. The ends touch by `corners`."""
     facing = on.direction(b.surface(on.into(at.out(a.middle())))[1])
     start, end = at.out(a.segment(-at.direction_into(facing)))
     way = end - start
@@ -117,15 +118,15 @@ def between(a: Capsule | Cylinder, at: Pose, b: Shape, on: Pose) -> Touch:
 
 
 def deepest_share(start, way, b: Shape) -> Float[Array, ""]:
-    """Share of a segment, along `way` (3,) from `start` (3,) in the axes of a convex shape `b`, at
-    which it is closest to the shape."""
+    """Position, as a fraction of its length, at which a segment is closest to a convex shape `b`.
+    The segment goes along `way` (3,) from `start` (3,), in the axes of the shape."""
     s = _deepest(*lax.stop_gradient((start, way, b)))
 
     def slope(s):
-        """Of the distance along the segment."""
+        """Derivative of the distance along the segment."""
         return jnp.sum(b.surface(start + s * way)[1] * way)
 
-    # one step of Newton's method: the derivative of the place of the minimum
+    # one step of Newton's method provides the derivative of the position of the minimum
     rate, curvature = jax.jvp(slope, (s,), (jnp.ones_like(s),))
     curved = curvature > 1e-6 * jnp.sum(way * way)
     step = jnp.where(curved, rate / jnp.where(curved, curvature, 1.0), 0.0)
@@ -133,7 +134,7 @@ def deepest_share(start, way, b: Shape) -> Float[Array, ""]:
 
 
 def _deepest(start, way, b: Shape):
-    """The same without a derivative, by golden sections."""
+    """Result of `deepest_share` without a derivative, by golden section search."""
     ratio = 0.5 * (np.sqrt(5.0) - 1.0)
     distance = lambda s: b.surface(start + s * way)[0]
 
@@ -149,7 +150,8 @@ def _deepest(start, way, b: Shape):
 
 
 def capsules(a: Capsule, at: Pose, b: Capsule, on: Pose) -> Touch:
-    """The closest points of two segments; half way along the common stretch of parallel ones."""
+    """Contact of two capsules at the closest points of their segments; half way along the common
+    part if they are parallel."""
     p, d = at.out(a.start), at.direction(a.end - a.start)
     r, e = on.out(b.start), on.direction(b.end - b.start)
     s, t = closest_shares(p, d, r, e)
@@ -159,11 +161,12 @@ def capsules(a: Capsule, at: Pose, b: Capsule, on: Pose) -> Touch:
 
 
 def closest_shares(p, d, r, e) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Shares of two segments, along `d` from `p` and along `e` from `r` (3,), at which they are
-    closest; half way along the common stretch of parallel ones."""
+    """Positions, as fractions of their lengths, at which two segments are closest: along `d` from
+    `p` and along `e` from `r` (3,). Half way along the common part if they are parallel."""
     dd, ee, de = jnp.sum(d * d), jnp.sum(e * e), jnp.sum(d * e)
     gap = p - r
-    # |gap + s d - t e|^2, and a little for s and t away from the middle: convex for parallel ones
+    # |gap + s d - t e|^2 plus a small penalty for s and t away from the middle, which makes the
+    # cost strictly convex for parallel segments
     small_s, small_t = MIDDLE * dd + POINT, MIDDLE * ee + POINT
     A, B, C = dd + small_s, ee + small_t, de
     f, g = 0.5 * small_s - jnp.sum(d * gap), 0.5 * small_t + jnp.sum(e * gap)
@@ -208,9 +211,9 @@ class _Face(NamedTuple):
 
 
 def boxes(a: Box, at: Pose, b: Box, on: Pose) -> Touch:
-    """Two boxes: the two faces that look at each other along the axis of least overlap, and the
-    corners of what they have in common. That axis is the normal of a face of one of the boxes,
-    also where two edges cross."""
+    """Contact of two boxes: the corners of the overlap of the two faces that face each other along
+    the axis of least overlap. That axis is the normal of a face of one of the boxes, even if two
+    edges cross."""
     axes = [jnp.sum(pose.R[:, :, None] * box.turned, axis=1) for pose, box in ((at, a), (on, b))]
     centres = [pose.out(box.centre) for pose, box in ((at, a), (on, b))]
     halves = [0.5 * a.sizes, 0.5 * b.sizes]
@@ -221,7 +224,7 @@ def boxes(a: Box, at: Pose, b: Box, on: Pose) -> Touch:
     )
     between = jnp.sum(every * (centres[0] - centres[1]), axis=1)
     apart = lax.stop_gradient(jnp.abs(between) - reach)
-    # round-off does not choose between equal axes
+    # a small bias, so that round-off does not choose between equal axes
     apart = apart - 1e-9 * jnp.max(jnp.abs(reach)) * np.arange(6)
     chosen = jnp.argmax(apart)
     n = every[chosen] * jnp.where(between[chosen] >= 0, 1.0, -1.0)
@@ -243,7 +246,7 @@ def boxes(a: Box, at: Pose, b: Box, on: Pose) -> Touch:
 
 
 def _face(centre, axes, half, n) -> _Face:
-    """The face of a box that looks most in the direction `n`."""
+    """Face of a box whose outward normal is closest to the direction `n`."""
     towards = jnp.sum(axes * n[:, None], axis=0)
     i = jnp.argmax(jnp.abs(lax.stop_gradient(towards)))
     outwards = axes[:, i] * jnp.where(towards[i] >= 0, 1.0, -1.0)
@@ -252,8 +255,8 @@ def _face(centre, axes, half, n) -> _Face:
 
 
 def _crossings(first, second, n):
-    """Gaps (16,) along `n`, points (16, 3) and whether there is one, where edges of two polygons
-    (4, 3) cross as seen along `n`."""
+    """Crossings of the edges of two polygons (4, 3) as seen along `n`: gaps (16,) along `n`, points
+    (16, 3) and whether each pair of edges crosses."""
     d, e = jnp.roll(first, -1, axis=0) - first, jnp.roll(second, -1, axis=0) - second
     p, d = (jnp.repeat(x, 4, axis=0) for x in (first, d))
     r, e = (jnp.tile(x, (4, 1)) for x in (second, e))

@@ -1,6 +1,7 @@
-"""Forces of contact: an elastic normal force with dissipation, dry friction and rolling resistance.
+"""Contact forces: an elastic normal force with dissipation, dry friction and rolling resistance.
 
-One law for rods (per length), bodies and obstacles. Every rounding has a named width."""
+The same law holds for rods (per length), bodies and obstacles. Every smooth transition has a named
+width."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,13 +12,12 @@ from ..._base.precision import declare_units, float_field
 from ...math.safe import safe_norm
 from ...math.smooth import ramp, ramp_integral
 
-#: slip speeds at which half of the difference between static and sliding friction is left, over
-#: `slip_speed`
+#: ratio to `slip_speed` of the slip speed at which friction is half way between static and sliding
 _STRIBECK = 10.0
 
 
 class ContactLaw(eqx.Module):
-    """Contact of two surfaces. All fields are keywords.
+    """Contact law of two surfaces. All fields are keywords.
 
     - `stiffness`: normal force over depth, [N/m] per contact point of bodies and [N/m^2] per length
       of rods;
@@ -26,7 +26,7 @@ class ContactLaw(eqx.Module):
     - `friction` [-]: coefficient of sliding friction;
     - `static_friction` [-]: coefficient up to which the contact sticks, `friction` unless given;
     - `slip_speed` [m/s]: friction is regularised, `friction * s / sqrt(s^2 + slip_speed^2)` for a
-      sliding speed s. A contact that sticks creeps below this speed: a load of a share r of the
+      sliding speed s. A contact that sticks creeps slowly: a load of a fraction r of the friction
       limit creeps with slip_speed r / sqrt(1 - r^2);
     - `width` [m]: depth over which contact sets in;
     - `rolling` [m]: lever arm of the moment that resists rolling, `rolling` times the normal force,
@@ -58,14 +58,14 @@ class ContactLaw(eqx.Module):
     @staticmethod
     @declare_units(load="N", depth="m")
     def from_penetration(load, depth, **fields) -> "ContactLaw":
-        """The law whose contact points sink in by `depth` [m] under a `load` [N] each; `fields`:
-        those of `ContactLaw` but `stiffness`."""
+        """Contact law whose contact points sink in by `depth` [m] under a `load` [N] each;
+        `fields`: fields of `ContactLaw` except `stiffness`."""
         require_positive("load", load)
         require_positive("depth", depth)
         return ContactLaw(stiffness=load / depth, **fields)
 
     def elastic_energy(self, depth) -> Float[Array, "..."]:
-        """Elastic energy [J], per length [J/m] of rods."""
+        """Elastic energy [J], for rods per length [J/m]."""
         return self.stiffness * ramp_integral(depth, self.width)
 
     def pressure(self, depth, speed) -> Float[Array, "..."]:
@@ -82,7 +82,7 @@ class ContactLaw(eqx.Module):
 
     def surface_force(self, depth, normal, velocity, axis: int = -1) -> Float[Array, "..."]:
         """Force on the first surface for a unit `normal` towards it and its `velocity` relative to
-        the second [m/s], whose components stand along `axis`."""
+        the second [m/s]. Components of vectors are along the array axis `axis`."""
         speed = jnp.sum(normal * velocity, axis=axis, keepdims=True)
         press = self.pressure(jnp.expand_dims(depth, axis), speed)
         along = velocity - normal * speed
@@ -96,7 +96,7 @@ class ContactLaw(eqx.Module):
         if self.rolling is None:
             return None
         rolling = spin - normal * jnp.sum(normal * spin, axis=-1, keepdims=True)
-        speed = self.rolling * rolling  # at the lever arm, beside `slip_speed`
+        speed = self.rolling * rolling  # speed at the lever arm, comparable with `slip_speed`
         square = jnp.sum(speed * speed, axis=-1, keepdims=True)
         return -self.rolling * press[..., None] * speed / jnp.sqrt(square + self.slip_speed**2)
 

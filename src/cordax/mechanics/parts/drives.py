@@ -1,6 +1,6 @@
-"""Drives that set the lengths of cables: a programme, a motor, or a motor with its servo drive.
+"""Drives that set the lengths of cables: prescribed lengths, winches, or servo-controlled winches.
 
-All for n cables at once; `y`, shape (n, e), are the coordinates a drive owns."""
+All classes describe n cables at once; `y`, shape (n, e), are the coordinates of a drive."""
 
 import abc
 from typing import ClassVar
@@ -15,7 +15,7 @@ from ..reference_motion import Reference, reference_field, require_position
 
 
 class Drive(eqx.Module):
-    """How long each cable is."""
+    """Drive that determines the unstretched length of each cable."""
 
     coordinates: ClassVar[tuple[str, ...]] = ()
     inputs: ClassVar[tuple[str, ...]] = ()
@@ -26,14 +26,15 @@ class Drive(eqx.Module):
 
     @abc.abstractmethod
     def length(self, t, y) -> Float[Array, " n"]:
-        """Of each unstretched cable, from the exit's zero to the platform [m]."""
+        """Unstretched length of each cable [m], from the reference point of its exit to the
+        platform."""
 
     def inertia(self) -> Float[Array, "n e"]:
-        """Of the coordinates, such as rotors [kg m^2]."""
+        """Inertia of the coordinates, such as that of rotors [kg m^2]."""
         return jnp.zeros((self.n_cables, 0))
 
     def force(self, t, y, y_rate, u) -> Float[Array, "n e"]:
-        """Generalised force on the coordinates, that of the cable left out; `u` inputs (n, k)."""
+        """Generalised force on the coordinates without that of the cable; `u` inputs (n, k)."""
         return jnp.zeros_like(y)
 
     def start(self, t, length, rate):
@@ -43,8 +44,8 @@ class Drive(eqx.Module):
 
 
 class ProgrammedLengths(Drive):
-    """Lengths as functions of time, whatever force that takes: `lengths` (n,) [m] or a
-    `Reference`."""
+    """Prescribed lengths as functions of time, whatever force this requires: `lengths` (n,) [m] or
+    a `Reference`."""
 
     lengths: Reference = reference_field(unit="m")
 
@@ -60,7 +61,7 @@ class ProgrammedLengths(Drive):
 
 
 class _Drums(Drive):
-    """Motors and drums of n cables, `l = l0 + r theta`: the part that all winches share."""
+    """Motors and drums of n cables, `l = l0 + r theta`: base class of all winches."""
 
     zero_length: Float[Array, " n"] = float_field(unit="m")
     radius: Float[Array, " n"] = float_field(unit="m")
@@ -84,8 +85,8 @@ class Winches(_Drums):
     """A motor and drum for each cable, `l = l0 + r theta`: theta > 0 pays out.
 
     `zero_length` l0 (n,) [m]; `radius` r [m], `rotor_inertia` [kg m^2] and viscous `friction` [N m
-    s] of the drum, each (n,) or one for all. Inputs are torques [N m]; holding a tension f takes
-    `-r f`."""
+    s] of the drum, each (n,) or one for all. Inputs are torques [N m]; the torque `-r f` holds a
+    tension f."""
 
     friction: Float[Array, " n"] = float_field(unit="N m s", default=0.0)
     coordinates = ("theta",)
@@ -108,13 +109,13 @@ class Winches(_Drums):
 
 
 class ServoWinches(_Drums):
-    """Winches under co-located PID control by their drives, in continuous time:
+    """Winches with co-located PID control by their drives, in continuous time:
 
         tau = feedforward + u + K_p e + K_i integral(e) + K_d de/dt,    e = reference - theta
 
-    Fields as in `Winches`, and `reference`: the wanted drum angles (n,) [rad] in time; gains (n,)
-    or one for all. The integral is a coordinate whose rate is e: it is integrated with the order of
-    the motion. A sampled drive is a `cordax.control.PID` on `Winches`."""
+    Fields as in `Winches`, and `reference`: the desired drum angles (n,) [rad] over time; gains
+    (n,) or one for all. The integral is a coordinate with the rate e, so it is integrated with the
+    order of the integrator. For a sampled drive use `cordax.control.PID` with `Winches`."""
 
     reference: Reference = reference_field(unit="rad")  # pyright: ignore[reportGeneralTypeIssues]
     K_p: Float[Array, " n"] = float_field()
@@ -137,7 +138,7 @@ class ServoWinches(_Drums):
         return jnp.stack([rotor, jnp.ones_like(rotor)], axis=1)
 
     def torque(self, t, y, y_rate, u) -> Float[Array, " n"]:
-        """Of each motor [N m]."""
+        """Torque of each motor [N m]."""
         wanted, wanted_rate, _ = self.reference(t)
         pid = self.K_p * (wanted - y[:, 0]) + self.K_d * (wanted_rate - y_rate[:, 0])
         return self.feedforward + u[:, 0] + pid + self.K_i * y[:, 1]

@@ -1,9 +1,9 @@
-"""Where cables leave the frame: the free length from an exit to a point on the platform.
+"""Exit points, where cables leave the frame: the free length from an exit to the platform.
 
-All lengths are for n cables at once. An exit may own coordinates `y`, shape (n, e): the angle of a
-pulley that swivels against its inertia, or the position of a carriage. Models 1 to 3 are those of
-Piva, Richiedei and Trevisani (2024), section 4, with eq. (22) corrected (2 r/x inside the root) in
-an equal form without a singularity at psi = pi."""
+All classes describe n cables at once. An exit may have coordinates `y`, shape (n, e): the swivel
+angle of a pulley with inertia, or the position of a carriage. Models 1 to 3 are those of Piva,
+Richiedei and Trevisani (2024), section 4, with eq. (22) corrected (2 r/x inside the root) in an
+equivalent form without a singularity at psi = pi."""
 
 import abc
 from typing import ClassVar
@@ -22,12 +22,12 @@ from .pulley_drawing import wheels
 
 
 class Exit(eqx.Module):
-    """`points`: where each cable leaves, shape (n, 3) [m], or a `Reference` of it."""
+    """Exits of n cables. `points`: exit points, shape (n, 3) [m], or a `Reference` for them."""
 
     points: eqx.AbstractVar[Reference]
-    #: coordinates each cable's exit owns, by name
+    #: names of the coordinates of the exit of each cable
     coordinates: ClassVar[tuple[str, ...]] = ()
-    #: inputs each cable's exit takes, by name
+    #: names of the inputs of the exit of each cable
     inputs: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -36,40 +36,40 @@ class Exit(eqx.Module):
 
     @abc.abstractmethod
     def length(self, t, b, y) -> Float[Array, " n"]:
-        """Cable between the drum side of the exit and the points `b` (n, 3) [m]."""
+        """Cable length [m] from the drum side of the exit to the points `b` (n, 3) [m]."""
 
     @abc.abstractmethod
     def reach(self, t, b, y) -> Float[Array, " n"]:
-        """Positive where `length` means anything [m^2]."""
+        """Quantity [m^2] that is positive if `length` is defined."""
 
     def inertia(self) -> Float[Array, "n e"]:
-        """Of the coordinates."""
+        """Inertia of the coordinates."""
         return jnp.zeros((self.n_cables, 0))
 
     def force(self, t, y, y_rate, u) -> Float[Array, "n e"]:
-        """Generalised force on the coordinates, that of the cable left out; `u` inputs (n, k)."""
+        """Generalised force on the coordinates without that of the cable; `u` inputs (n, k)."""
         return jnp.zeros_like(y)
 
     def energy(self, t, y) -> Float[Array, " n"]:
-        """Stored in what holds the coordinates [J]."""
+        """Energy [J] stored in the springs that hold the coordinates."""
         return jnp.zeros(y.shape[0], y.dtype)
 
     def start(self, t, b, b_rate):
-        """Coordinates and rates (n, e) that belong to platform points at rest in their motion."""
+        """Initial coordinates and rates (n, e) for platform points `b` with velocities `b_rate`."""
         none = jnp.zeros((b.shape[0], 0), b.dtype)
         return none, none
 
     def path(self, t, b, y, count: int) -> Float[Array, "n k 3"]:
-        """Points along each cable, to draw."""
+        """Points along each cable, for drawing."""
         return jnp.stack([self.points.position(t), b], axis=1)
 
     def wheels(self, t, b, y) -> Bodies | None:
-        """Pulleys as drawn, turned as far as their cable has run over them."""
+        """Pulleys for drawing, turned by the length of cable that has run over them."""
         return None
 
 
 class PointExit(Exit):
-    """Model 1: an eyelet."""
+    """Model 1: an eyelet at each exit point."""
 
     points: Reference = reference_field(unit="m")
 
@@ -86,8 +86,8 @@ class PointExit(Exit):
 
 class PulleyExit(Exit):
     """Model 2: a pulley of `radius` (n,) [m] that swivels about an `axis` (3,) or (n, 3) through
-    `points`, along which its cable comes, and has no inertia, so that it always faces the platform.
-    Without an axis: the vertical, the cable comes from below."""
+    `points`. The cable arrives along this axis. The pulley has no inertia, so it always faces the
+    platform. The default axis is the vertical, with the cable from below."""
 
     points: Reference = reference_field(unit="m")
     radius: Float[Array, " n"] = float_field(unit="m")
@@ -111,8 +111,8 @@ class PulleyExit(Exit):
         return tangent_square(safe_norm(delta[:, :2]), delta[:, 2], self.radius)
 
     def swivel(self, t, b) -> Float[Array, " n"]:
-        """The angle of each pulley about its axis [rad], from the world's x turned with the axis
-        from the vertical."""
+        """Swivel angle of each pulley about its axis [rad], measured from the world's x axis after
+        the rotation that turns the vertical into the pulley axis."""
         delta = self._delta(t, b)
         return safe_arctan2(delta[:, 1], delta[:, 0])
 
@@ -127,8 +127,8 @@ class PulleyExit(Exit):
 
 class SwivelPulleyExit(Exit):
     """Model 3: a pulley of `radius` (n,) [m] whose swivel angle is a coordinate with `inertia` (n,)
-    [kg m^2] and viscous `damping` (n,) [N m s]; the cable turns it when it leaves its plane.
-    `axis` as in `PulleyExit`."""
+    [kg m^2] and viscous `damping` (n,) [N m s]. The cable turns the pulley when it leaves the plane
+    of the pulley. `axis` as in `PulleyExit`."""
 
     points: Reference = reference_field(unit="m")
     radius: Float[Array, " n"] = float_field(unit="m")
@@ -186,9 +186,10 @@ class SwivelPulleyExit(Exit):
 
 
 class CarriageExit(Exit):
-    """An eyelet on a carriage with a `mass` (n,) [kg] of its own, held at `points` by a spring
-    (`stiffness` (n,) [N/m]) and a damper (`damping` (n,) [N s/m]) in all directions, and pushed by
-    inputs: a compliant frame, or exits moved by actuators. Its weight is borne by its guides."""
+    """An eyelet on a carriage with a `mass` (n,) [kg], held at `points` by a spring
+    (`stiffness` (n,) [N/m]) and a damper (`damping` (n,) [N s/m]) in all directions, and driven by
+    input forces: a compliant frame, or exits moved by actuators. The guides of the carriage carry
+    its weight."""
 
     points: Reference = reference_field(unit="m")
     mass: Float[Array, " n"] = float_field(unit="kg")
@@ -236,21 +237,21 @@ def tangent_square(along, up, radius):
 
 
 def over_pulley(along, up, radius, across=None):
-    """From the vertical tangent of a pulley over its rim to a point at (along, up) in its plane, or
-    `across` beside it: the straight part and the arc."""
+    """Cable length, arc plus straight part, from the vertical tangent of a pulley over its rim to a
+    point at (along, up) in its plane, or at a distance `across` from the plane."""
     h = safe_sqrt(tangent_square(along, up, radius))
     straight = h if across is None else safe_sqrt(h * h + across * across)
     return straight + radius * _wrapped(along - radius, up, h, radius)
 
 
 def _wrapped(x, up, h, radius):
-    """The angle pi - psi that a cable lies on its pulley, psi = atan2(up, x) + atan2(h, r); as one
-    angle, between -pi/2 and 3 pi/2, because arc tangents are slow."""
+    """Wrap angle pi - psi of a cable on its pulley, psi = atan2(up, x) + atan2(h, r), computed by
+    one arc tangent, because arc tangents are slow; between -pi/2 and 3 pi/2."""
     return 0.5 * jnp.pi + jnp.arctan2(x * radius - up * h, up * radius + x * h)
 
 
 def _drawn_path(d, b, swivel, radius, count, axis=None):
-    """The arc on the pulley, then straight to the platform."""
+    """Points of the arc on the pulley and the end of the straight part at the platform."""
     if axis is not None:
         local = _drawn_path(jnp.zeros_like(d), _along_axis(b - d, axis), swivel, radius, count)
         return d[:, None] + jnp.sum(local[..., None] * _frames(axis)[:, None], axis=-2)
@@ -268,7 +269,8 @@ def _drawn_path(d, b, swivel, radius, count, axis=None):
 
 
 def _drawn_wheels(d, swivel, radius, length, axis=None) -> Bodies:
-    """Where the cable comes from, the rim moves along the axis as the cable runs out."""
+    """Pulleys for drawing. On the side where the cable arrives, the rim moves along the axis as
+    the cable is paid out."""
     x, y, z = exit_frames(axis, d.shape[0])
     along = jnp.cos(swivel)[:, None] * x + jnp.sin(swivel)[:, None] * y
     reach = jnp.broadcast_to(radius, swivel.shape)
@@ -276,14 +278,15 @@ def _drawn_wheels(d, swivel, radius, length, axis=None) -> Bodies:
 
 
 def exit_frames(axis, n: int) -> Float[Array, "3 n 3"]:
-    """Of each exit: two directions across the axis, and the axis; the vertical if None."""
+    """Frame of each exit: two directions perpendicular to the axis, and the axis; the vertical if
+    None."""
     frames = jnp.eye(3)[None] if axis is None else _frames(axis)
     return jnp.broadcast_to(frames, (n, 3, 3)).transpose(1, 0, 2)
 
 
 def _frames(axis) -> Float[Array, "k 3 3"]:
-    """The world's axes, as rows, turned the shortest way with the vertical to each axis (k, 3): the
-    half turn about x where an axis points down."""
+    """World axes, as rows, after the smallest rotation that turns the vertical into each axis
+    (k, 3); a half turn about x if an axis points down."""
     a = jnp.atleast_2d(axis)
     x, y, z = (a / jnp.sqrt(jnp.sum(a * a, axis=1, keepdims=True))).T
     down = 1.0 + z < 1e-12
@@ -296,7 +299,7 @@ def _frames(axis) -> Float[Array, "k 3 3"]:
 
 
 def _along_axis(delta, axis):
-    """Vectors (n, 3) in axes whose third is that of their pulley."""
+    """Vectors (n, 3) in frames whose third axis is the axis of their pulley."""
     return delta if axis is None else jnp.sum(_frames(axis) * delta[:, None, :], axis=2)
 
 

@@ -1,4 +1,4 @@
-"""Dry friction with memory: Dahl, LuGre and elasto-plastic."""
+"""Dry friction with an internal state: Dahl, LuGre and elasto-plastic laws."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,9 +9,9 @@ from ..._base.precision import float_field
 
 
 class FrictionLaw(eqx.Module):
-    """Dry friction of surfaces that stick and slip, as bristles that bend and slide.
+    """Bristle model of dry friction for surfaces that stick and slip.
 
-    The bristles deflect by z with the slip velocity v, and the friction is
+    Bristles deflect by z at the slip velocity v, and the friction is
     `stiffness z + damping dz/dt + viscosity v`. Steady slip at v has the friction
     `g(v) + viscosity v` with `g = coulomb + (static - coulomb) exp(-(v/stribeck)^2)`. Units are
     those of a force; for rotations read N m instead of N and rad instead of m.
@@ -20,11 +20,11 @@ class FrictionLaw(eqx.Module):
     - `static` [N]: level at the beginning of slip (None: `coulomb`); `stribeck` [m/s]: width of the
       transition between the two.
     - `damping` [N s/m] of the bristles, `viscosity` [N s/m].
-    - `breakaway`: share of g below which the bristles do not slide at all (elasto-plastic); None:
-      they always slide (Dahl, LuGre), and small vibrations under a load make it creep.
+    - `breakaway`: fraction of g below which the bristles do not slide at all (elasto-plastic);
+      None: they always slide (Dahl, LuGre), and small vibrations under a load cause creep.
 
     The state is `sqrt(stiffness) z`, so that half of its square is the stored energy. Friction
-    never creates energy: at high speed the damping falls to `4 g/v`, which is what passivity needs.
+    never creates energy: at high speed the damping decreases to `4 g/v`, as passivity requires.
 
     `FrictionLaw.dahl`: Dahl (1968). `FrictionLaw.lugre`: Canudas de Wit, Olsson, Astrom and
     Lischinsky (1995). `FrictionLaw.elastoplastic`: Dupont, Hayward, Armstrong and Altpeter (2002).
@@ -69,7 +69,8 @@ class FrictionLaw(eqx.Module):
         cls, coulomb, stiffness, breakaway=0.7, static=None, stribeck=1e-2, damping=0.0,
         viscosity=0.0,
     ) -> "FrictionLaw":  # fmt: skip
-        """The elasto-plastic law: as `lugre`, and `breakaway`, a share of the friction level."""
+        """The elasto-plastic law: parameters as in `lugre`, and `breakaway`, a fraction of the
+        friction level."""
         return cls(coulomb, stiffness, static, stribeck, damping, viscosity, breakaway)
 
     def level(self, v):
@@ -89,7 +90,7 @@ class FrictionLaw(eqx.Module):
         return root * z_rate, force
 
     def _sliding(self, load, v):
-        """Share of the slip that does not bend the bristles at most, 0 to 1."""
+        """Factor from 0 (bristles only bend) to 1 (bristles slide fully)."""
         if self.breakaway is None:
             return jnp.ones_like(load)
         b, size = self.breakaway, jnp.abs(load)

@@ -1,11 +1,11 @@
-"""Shortest paths of a cable round a smooth convex surface, by geodesics.
+"""Shortest paths of a cable around a smooth convex surface, by geodesics.
 
 A surface is the zero set of a level function, negative inside. The cable runs straight to a point
-P, tangent to the surface, along a geodesic of length s, and straight on from its end Q. Unknown are
-P, the direction there and s (Scholz et al., "A fast multi-obstacle muscle wrapping method using
-natural geodesic variations", 2015, solve the same conditions); they are found by Newton's method
-from a path in the plane of both end points and the outward normal at the deepest point of the
-straight line. Derivatives follow from the implicit function theorem."""
+P, tangent to the surface, along a geodesic of length s, and straight on from its end Q. The
+unknowns are P, the direction there and s (Scholz et al., "A fast multi-obstacle muscle wrapping
+method using natural geodesic variations", 2015, solve the same conditions). Newton's method solves
+for them. Its initial guess is a path in the plane of both end points and the outward normal at the
+deepest point of the straight line. Derivatives follow from the implicit function theorem."""
 
 from functools import partial
 from typing import NamedTuple
@@ -19,13 +19,13 @@ from jaxtyping import Array, Bool, Float
 from ...math.linalg import solve
 from ...math.safe import safe_norm, safe_unit
 
-#: steps of the Runge-Kutta method along a geodesic, and Newton steps
+#: number of Runge-Kutta steps along a geodesic, and largest number of Newton steps
 _STEPS, _NEWTON = 32, 40
-#: rays from inside of the surface with which the first path is looked for, and steps of bisection
+#: number of rays from inside the surface for the initial guess, and number of bisection steps
 _RAYS, _BISECTIONS = 65, 50
-#: points of a string that is pulled tight, and steps of that, where the first path is too far off
+#: number of points and relaxation steps of a string pulled tight, the second initial guess
 _STRING, _PULLS = 24, 600
-#: square of the residual of a solution
+#: squared residual below which a path counts as solved
 _SOLVED = 1e-26
 
 _S = np.sqrt(21.0)
@@ -52,8 +52,9 @@ _TABLE = np.array([np.pad(row, (0, len(_B) - len(row))) for row in _A])
 
 
 class Contact(NamedTuple):
-    """Where a cable lies on a surface: points `first` and `second` (3,) [m], directions `into` and
-    `out` (3,) there, `arc` length [m], `turn` [rad], and whether it `touches`."""
+    """Contact of a cable with a surface: points `first` and `second` (3,) [m] where it meets and
+    leaves the surface, directions `into` and `out` (3,) there, `arc` length [m], `turn` [rad], and
+    whether it `touches`."""
 
     first: Float[Array, " 3"]
     second: Float[Array, " 3"]
@@ -65,9 +66,11 @@ class Contact(NamedTuple):
 
 
 def geodesic_end(surface, point, along, length, other=None):
-    """End point (3,) [m] and direction (3,) of the geodesic of a `length` [m] from a `point` (3,)
-    in direction `along` (3,), the angle [rad] by which its direction turns, and the integral of
-    curvature times the distance [m] to an `other` surface near by, positive outside."""
+    """Follow the geodesic of a `length` [m] from a `point` (3,) in direction `along` (3,).
+
+    Returns its end point (3,) [m] and direction (3,) there, the angle [rad] by which its direction
+    turns, and the integral of curvature times the distance [m] to an `other` surface nearby,
+    positive outside."""
 
     def rate(state):
         x, t = state[:3], state[3:6]
@@ -89,7 +92,7 @@ def geodesic_end(surface, point, along, length, other=None):
             value = rate(state + h * jnp.sum(weights[:, None] * stages, axis=0))
             return jnp.where(here[:, None], value, stages), None
 
-        # a loop over stages too: the program has one evaluation of the rate instead of eleven
+        # a loop over the stages, so that the rate is compiled once instead of eleven times
         rows = jnp.asarray(_TABLE, state.dtype), np.eye(len(_B), dtype=bool)
         stages, _ = lax.scan(stage, jnp.zeros((len(_B), 8), state.dtype), rows)
         return state + h * jnp.sum(jnp.asarray(_B, state.dtype)[:, None] * stages, axis=0), None
@@ -100,7 +103,7 @@ def geodesic_end(surface, point, along, length, other=None):
 
 
 def contact(surface, x0, x1) -> Contact:
-    """Where the cable from `x0` to `x1` (3,) [m] lies on the surface."""
+    """Contact of the cable from `x0` to `x1` (3,) [m] with the surface."""
     unknown, touches = _unknowns(surface, x0, x1)
     first, into, arc = unknown[:3], unknown[3:6], unknown[6]
     second, out, turn, _ = geodesic_end(surface, first, into, arc)
@@ -117,8 +120,8 @@ def length_past(surface, x0, x1) -> Float[Array, ""]:
 
 @length_past.defjvp
 def _length_jvp(values, rates):
-    """The path is stationary: end points count by the directions there, the surface by the pressure
-    on it."""
+    """Derivative of the length. The path is stationary, so end points contribute by the directions
+    there, and the surface by the pressure on it."""
     (surface, x0, x1), (change, x0_rate, x1_rate) = values, rates
     unknown, touches = _unknowns(surface, x0, x1)
     into = unknown[3:6]
@@ -133,7 +136,8 @@ def _length_jvp(values, rates):
 
 
 def _residual(unknown, surface, x0, x1):
-    """Zero (7,) where a path is tangent to the surface and to the lines to its end points."""
+    """Residual (7,), zero if a path is tangent to the surface and to the lines to its end
+    points."""
     first, into, arc = unknown[:3], unknown[3:6], unknown[6]
     second, out, _, _ = geodesic_end(surface, first, into, arc)
     size = surface.size()
@@ -154,8 +158,8 @@ def _residual(unknown, surface, x0, x1):
 
 @jax.custom_jvp
 def _unknowns(surface, x0, x1):
-    """First contact point, direction there and arc length (7,), and whether the cable touches;
-    where it does not, some regular values."""
+    """First contact point, direction there and arc length (7,), and whether the cable touches. If
+    it does not touch, the values are arbitrary but regular."""
     share, touches = deepest(surface, x0, x1)
     values, idle = (surface, x0, x1), _idle(surface)
     usable = lambda w: jnp.where(touches & jnp.all(jnp.isfinite(w)), w, idle)
@@ -177,7 +181,7 @@ def _unknowns_jvp(values, rates):
 
 
 def _least_squares(J, b, share):
-    """Solution (7,) of J x = b, regularised by a `share` of the trace."""
+    """Least-squares solution (7,) of J x = b, regularised by a fraction `share` of the trace."""
     square = jnp.sum(J[:, :, None] * J[:, None, :], axis=0)
     weight = share * jnp.trace(square)
     scaled = square + weight * jnp.eye(7, dtype=b.dtype)
@@ -185,7 +189,7 @@ def _least_squares(J, b, share):
 
 
 def _newton(surface, x0, x1, guess, touches):
-    """Newton's method with a choice of dampings."""
+    """Newton's method; each step uses the best of several dampings."""
     values = surface, x0, x1
     error = lambda w: jnp.sum(_residual(w, *values) ** 2)
     dampings = jnp.array([0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], guess.dtype)
@@ -216,8 +220,8 @@ def _idle(surface):
 
 
 def deepest(surface, x0, x1):
-    """The share of the straight line from `x0` to `x1` (3,) [m] at which its level is lowest, and
-    whether that is negative; without derivatives."""
+    """Position, as a fraction of its length, at which the straight line from `x0` to `x1` (3,) [m]
+    has its lowest level, and whether that level is negative; without derivatives."""
     surface, x0, x1 = lax.stop_gradient((surface, x0, x1))
     at = lambda share: x0 + share * (x1 - x0)
     level = lambda share: surface.level(at(share))
@@ -237,8 +241,9 @@ def deepest(surface, x0, x1):
 
 
 def _planar_guess(surface, x0, x1, inner):
-    """Unknowns (7,) of the path in the plane of the line and the outward normal at a point `inner`
-    (3,) [m] of it, and the point (3,) in the middle of the path."""
+    """Initial guess: unknowns (7,) of the path in the plane of the line and the normal at `inner`
+    (3,) [m], a point of the line, outward from the surface; and the point (3,) in the middle of the
+    path."""
     along = safe_unit(x1 - x0)
     normal = jax.grad(surface.level)(inner)
     normal = normal - along * jnp.sum(along * normal)
@@ -249,7 +254,7 @@ def _planar_guess(surface, x0, x1, inner):
     normal = jnp.where(jnp.sum(normal * normal) > 0, safe_unit(normal), safe_unit(other))
     angles = np.linspace(0.0, np.pi, _RAYS)[1:-1]
     rays = -np.cos(angles)[:, None] * along + np.sin(angles)[:, None] * normal
-    # level is no larger than the distance: steps of its size never leave the surface
+    # the level is not larger than the distance, so steps of its size never leave the surface
     onward = lambda _, r: r - jax.vmap(lambda r, ray: surface.level(inner + r * ray))(r, rays)
     reach = lax.fori_loop(0, _BISECTIONS, onward, jnp.zeros(len(angles), along.dtype))
     points = inner + reach[:, None] * rays
@@ -271,7 +276,8 @@ def _planar_guess(surface, x0, x1, inner):
 
 
 def _relaxed_guess(surface, x0, x1, corner):
-    """Unknowns (7,) of a string over a `corner` (3,) [m] that is pulled tight round the surface."""
+    """Initial guess: unknowns (7,) of a string over a `corner` (3,) [m] that is pulled tight around
+    the surface."""
     shares = np.linspace(0.0, 1.0, _STRING)[1:-1, None]
     first, second = (x0 + 2 * shares * (corner - x0), corner + (2 * shares - 1) * (x1 - corner))
     levels, slopes = jax.vmap(surface.level), jax.vmap(jax.grad(surface.level))

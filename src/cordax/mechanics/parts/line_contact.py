@@ -1,6 +1,6 @@
 """Contact of lines (rods, ropes) with obstacles and with themselves.
 
-A line is a polygon; its segments touch as capsules. Forces act on the points of the polygon."""
+A line is a polyline whose segments are capsules. Contact forces act on its points."""
 
 from typing import NamedTuple
 
@@ -30,14 +30,14 @@ from .shapes import (
     round_surface,
 )
 
-#: widths of contact beyond which forces are below round-off
+#: distance, in widths of the contact law, beyond which forces are below round-off
 _TAIL = 40.0
 
 
 class Line(NamedTuple):
-    """Lines as polygons. `x`, `v` (k, 3): positions [m] and velocities [m/s] of their points;
-    `first`, `last` (n,): numbers of the points of each segment; `length` (n,) [m] at rest; `chain`
-    (n,): number of the line of each segment, whose segments follow each other; `joints`: pairs of
+    """Lines as polylines. `x`, `v` (k, 3): positions [m] and velocities [m/s] of their points;
+    `first`, `last` (n,): indices of the points of each segment; `length` (n,) [m] at rest; `chain`
+    (n,): index of the line of each segment (segments of a line are consecutive); `joints`: pairs of
     ends ((chain, at its end), (chain, at its end)) that are joined."""
 
     x: Float[Array, "k 3"]
@@ -49,13 +49,13 @@ class Line(NamedTuple):
     joints: tuple = ()
 
     def ends(self, of) -> Float[Array, "n 2 3"]:
-        """Values (k, 3) of points at both ends of each segment."""
+        """Values at both ends of each segment, from values `of` the points (k, 3)."""
         return jnp.stack([of[self.first], of[self.last]], axis=1)
 
 
 def line(x, v, length, chains: int = 1, joints: tuple = ()) -> Line:
-    """Lines of equal numbers of points, one after the other in `x`, `v` (chains * points, 3), with
-    segments of a `length` () or (chains,) [m]."""
+    """Create lines with equal numbers of points, one after the other in `x`, `v`
+    (chains * points, 3), with segments of a `length` () or (chains,) [m]."""
     points = x.shape[0] // chains
     first = np.concatenate([np.arange(points - 1) + c * points for c in range(chains)])
     chain = np.repeat(np.arange(chains), points - 1)
@@ -64,19 +64,19 @@ def line(x, v, length, chains: int = 1, joints: tuple = ()) -> Line:
 
 
 class LineContact(eqx.Module):
-    """Contact of a rod or of ropes, as capsules between the points of a polygon, with obstacles and
-    with themselves.
+    """Contact of a rod or of ropes, as capsules between the points of a polyline, with obstacles
+    and with themselves.
 
     - `obstacles`: shapes that do not move: `Plane`, `Sphere`, `Capsule`, `Box`, `Cylinder`,
       `HeightField`;
     - `law`: `ContactLaw` with `stiffness` [N/m^2], force per length of rod and depth;
     - `radius` [m] of the rod; None: that of the machine, where it has one;
-    - `self_contact`: whether segments touch each other. Those nearer than half a circle of the
-      radius along the rod do not, because a rod cannot bend more sharply;
-    - `capacity`: pairs of segments evaluated at once, the closest ones; None: four for each
-      segment, at least 300. More pairs within reach set the warning `contact_overflow`;
-    - `name`: of the outputs. `contact_gap` [m]: smallest distance to obstacles (obstacles,) and,
-      with `self_contact`, between segments (1,); `contact_force` (k, 3) [N] on the points.
+    - `self_contact`: whether segments touch each other. Segments closer along the rod than half a
+      circle of the radius do not, because a rod cannot bend more sharply;
+    - `capacity`: number of pairs of segments that are evaluated, the closest ones; None: four for
+      each segment, at least 300. More pairs within reach set the warning `contact_overflow`;
+    - `name`: prefix of the outputs. `contact_gap` [m]: smallest distance to obstacles (obstacles,)
+      and, with `self_contact`, between segments (1,); `contact_force` (k, 3) [N] on the points.
 
     Friction acts on the centre line: contact does not twist a rod."""
 
@@ -102,12 +102,12 @@ class LineContact(eqx.Module):
 
     @property
     def _radius(self) -> Array:
-        assert self.radius is not None  # `LineContacts` sees to it
+        assert self.radius is not None  # guaranteed by `LineContacts`
         return self.radius
 
     # --- forces
     def forces(self, at: Line) -> Float[Array, "k 3"]:
-        """Forces [N] on the points."""
+        """Contact forces [N] on the points."""
         total = jnp.zeros_like(at.x)
         if self.obstacles:
             x, v = at.ends(at.x), at.ends(at.v)
@@ -121,7 +121,8 @@ class LineContact(eqx.Module):
         return total
 
     def jacobians(self, at: Line) -> tuple[Float[Array, "3k 3k"], Float[Array, "3k 3k"]]:
-        """Derivatives of `forces` by positions and by velocities, points before components."""
+        """Derivatives of `forces` by positions and by velocities; rows and columns are ordered by
+        points, then components."""
         k = at.x.shape[0]
         total = jnp.zeros((2, k, k, 3, 3), at.x.dtype)
 
@@ -141,8 +142,9 @@ class LineContact(eqx.Module):
         return K, D
 
     def segment_forces(self, x, v, length) -> Float[Array, "2 3"]:
-        """Forces [N] of all obstacles on the ends of a segment at `x` (2, 3) [m] that move with `v`
-        (2, 3) [m/s], for a segment of a `length` [m]."""
+        """Forces [N] of all obstacles on the ends of a segment with a `length` [m]; the ends have
+        positions `x` (2, 3) [m] and velocities `v`
+        (2, 3) [m/s]."""
         total = jnp.zeros_like(x)
         for shape in self.obstacles:
             for touch in _touches(shape, x[0], x[1], self._radius):
@@ -153,15 +155,15 @@ class LineContact(eqx.Module):
         return total
 
     def _pair_forces(self, x, v, length, present) -> Float[Array, "4 3"]:
-        """Forces [N] on the ends (4, 3) of two segments."""
+        """Contact forces [N] of two segments on their ends (4, 3)."""
         gap, normal, shares = self._pair(x, present)
         push = self.law.surface_force(-gap, normal, jnp.sum(shares[:, None] * v, axis=0))
         return length * shares[:, None] * push
 
     def _pair(self, x, present):
-        """Gap [m], normal (3,) towards the first of two segments, and the shares (4,) of their ends
-        in the closest points, negative for the second."""
-        # those that are no pair lie far from each other and differ in direction
+        """Gap [m] of two segments, normal (3,) towards the first, and weights (4,) of their ends in
+        the closest points, negative for the second."""
+        # entries that are not pairs are placed far apart and in different directions
         far = np.array([[0, 0, 0], [1, 0, 0], [0, 0, 9], [0, 1, 9]]) * FAR
         p, q, r, w = jnp.where(present, x, far.astype(x.dtype))
         s, t = closest_shares(p, q - p, r, w - r)
@@ -185,7 +187,7 @@ class LineContact(eqx.Module):
         return close_pairs(0.5 * (start + end), reach, self._apart(at), capacity)
 
     def _apart(self, at: Line):
-        """Which pairs of segments (n, n), the second after the first, are no neighbours: more than
+        """Pairs of segments (n, n), the second after the first, that are not neighbours: more than
         half a circle of the radius lies between them along the line."""
         n = len(at.first)
         near = jnp.pi * self._radius
@@ -195,7 +197,7 @@ class LineContact(eqx.Module):
         following = np.arange(n)[None] - np.arange(n)[:, None] < 2
         apart = ~(same & (following | (between < near)))
         for ends in at.joints:
-            # distances of segments from the ends that are joined, infinite in other lines
+            # distances of segments from the joined ends, infinite for other lines
             first, second = (_from_end(at, end, *side) for side in ends)
             apart = apart & ~(first[:, None] + second[None] < near)
             apart = apart & ~(second[:, None] + first[None] < near)
@@ -253,8 +255,8 @@ class LineContact(eqx.Module):
 
 
 class LineContacts(eqx.Module):
-    """Contacts of one machine with several materials. Those without a radius have that of the
-    machine, `radius` [m] or None."""
+    """All `LineContact`s of a machine, for example with several materials. Those without a radius
+    use the radius of the machine, `radius` [m] or None."""
 
     parts: tuple[LineContact, ...]
 
@@ -284,15 +286,16 @@ class LineContacts(eqx.Module):
         return _sum([part.segment_forces(x, v, length) for part in self.parts])
 
     def segment_jacobians(self, at: Line) -> tuple[Float[Array, "n 6 6"], Float[Array, "n 6 6"]]:
-        """Derivatives of the forces of obstacles on both ends of each segment by positions and by
-        velocities of these ends."""
+        """Derivatives of the obstacle forces on both ends of each segment by the positions and by
+        the velocities of these ends."""
         law = jax.vmap(jax.jacfwd(self.segment_forces, (0, 1)))
         K, D = law(at.ends(at.x), at.ends(at.v), at.length)
         return K.reshape(-1, 6, 6), D.reshape(-1, 6, 6)
 
     def dense(self, motion: Linearisation, at: Line, J) -> DenseLinearisation:
-        """The equations `motion` of a machine, whose forces include contact, with the derivatives
-        of contact forces; `J` (3 k, n): constant derivatives of the points by coordinates."""
+        """Add the derivatives of contact forces to the linearisation `motion` of a machine, whose
+        forces already include contact. `J` (3 k, n): constant derivatives of the points by
+        coordinates."""
         M, K, D = motion.matrices()
         by_place, by_rate = (matmul(J.T, matmul(B, J)) for B in self.jacobians(at))
         return DenseLinearisation(M=M, f=motion.f, K=K + by_place, D=D + by_rate)
@@ -321,8 +324,8 @@ def _is_none(x) -> bool:
 
 
 class _Touch(NamedTuple):
-    """A point at a `share` of a segment, its `gap` [m], `normal` (3,) and `weight`; `distance` [m]
-    to the surface where it is not `gap`."""
+    """Contact point at a fraction `share` of a segment, its `gap` [m], `normal` (3,) and `weight`;
+    `distance` [m] to the surface, which can differ from `gap`."""
 
     share: Float[Array, ""]
     gap: Float[Array, ""]
@@ -332,8 +335,9 @@ class _Touch(NamedTuple):
 
 
 def _touches(shape: Shape, start, end, radius) -> list[_Touch]:
-    """How a segment from `start` to `end` (3,) touches a shape: round ones at the closest point,
-    others with both ends, and boxes and cylinders of finite length between the ends too."""
+    """Contact points of a segment from `start` to `end` (3,) with a shape: the closest point for
+    round shapes, both ends for others, and also a point between the ends for boxes and cylinders of
+    finite length."""
     way = end - start
 
     def at(share, weight):
@@ -354,15 +358,16 @@ def _touches(shape: Shape, start, end, radius) -> list[_Touch]:
         return ends
     assert isinstance(shape, (Box, Cylinder))
     inner = at(deepest_share(start, way, shape), 1.0)
-    # the ends push already: only what the surface rises above the line between them counts
+    # the ends already push: only the height of the surface above the line between them counts
     share = inner.share
     pressed = -(1.0 - share) * ends[0].gap - share * ends[1].gap
     return [*ends, inner._replace(gap=inner.gap + jnp.maximum(pressed, 0.0))]
 
 
 def _closest(start, way, whole=None):
-    """Share of a segment, along `way` (3,) from `start` (3,), that is closest to the origin; its
-    middle where all are. `whole` (3,): the segment of which `way` is a component."""
+    """Position, as a fraction of its length, at which a segment along `way` (3,) from `start` (3,)
+    is closest to the origin; the middle if all points are equally close. `whole` (3,): the segment
+    of which `way` is a component."""
     whole = way if whole is None else whole
     small = MIDDLE * jnp.sum(whole * whole) + POINT
     share = (0.5 * small - jnp.sum(start * way)) / (jnp.sum(way * way) + small)
@@ -370,19 +375,20 @@ def _closest(start, way, whole=None):
 
 
 def _points(at: Line, pairs: ClosePairs):
-    """Numbers of the points (c, 4) of pairs of segments."""
+    """Indices of the points (c, 4) of pairs of segments."""
     first, last = jnp.asarray(at.first), jnp.asarray(at.last)
     index = [first[pairs.first], last[pairs.first], first[pairs.second], last[pairs.second]]
     return jnp.stack(index, axis=1)
 
 
 def _sizes(at: Line, pairs: ClosePairs):
-    """Lengths [m] over which pairs touch, and whether they are pairs, (c,) each."""
+    """Contact lengths [m] of pairs, and whether each entry is a pair, (c,) each."""
     return jnp.minimum(at.length[pairs.first], at.length[pairs.second]), pairs.present
 
 
 def _from_end(at: Line, end, chain: int, at_end: bool):
-    """Distances (n,) [m] of segments along a line from one of its ends; infinite in others."""
+    """Distances (n,) [m] of segments along a line from one of its ends; infinite for segments of
+    other lines."""
     members = at.chain == chain
     total = jnp.max(jnp.where(members, end, -jnp.inf))
     begin = jnp.min(jnp.where(members, end - at.length, jnp.inf))

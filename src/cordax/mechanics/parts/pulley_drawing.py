@@ -1,4 +1,4 @@
-"""Pulleys and drums as they are drawn: wedges with gaps between them, so that turning is seen."""
+"""Pulleys and drums for drawing: wedges with gaps between them, which make rotation visible."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,8 +25,8 @@ def wheels(
     angle: Float[Array, " n"],
     radius: Float[Array, "..."],
 ) -> Bodies:
-    """n wheels about their `centre` [m], of a `radius` [m] each or one for all, turned by `angle`
-    [rad] from the direction `along` towards `aside`, unit vectors that span the wheel."""
+    """n wheels at their `centre` [m], with a `radius` [m] each or one for all, turned by `angle`
+    [rad] from the direction `along` towards `aside`, unit vectors in the plane of the wheel."""
     n, d = centre.shape
     c, s = jnp.cos(angle)[:, None], jnp.sin(angle)[:, None]
     columns = [c * along + s * aside, c * aside - s * along]
@@ -39,6 +39,6 @@ def wheels(
 
 
 def joined(*groups: Bodies) -> Bodies:
-    """Bodies whose faces have as many corners, as one group."""
+    """Concatenate groups of bodies whose faces have the same number of corners."""
     parts = [(g.position, g.rotation, g.faces) for g in groups]
     return Bodies(*(jnp.concatenate(x) for x in zip(*parts, strict=True)))

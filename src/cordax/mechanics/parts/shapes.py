@@ -1,8 +1,8 @@
-"""Shapes that touch: distances, normals, and the points by which a shape touches another.
+"""Contact shapes: distances, normals, and the points by which a shape touches another.
 
-A shape is given in the axes of the body that carries it; "world" for obstacles. Distances are
-negative inside, normals are unit vectors outwards, and both are finite everywhere: at the centre of
-a sphere, where every direction is as good, the normal is the z axis."""
+A shape is given in the axes of its body, or of the world for obstacles. Distances are negative
+inside, normals are outward unit vectors, and both are finite everywhere: at the centre of a sphere,
+where the direction is not unique, the normal is the z axis."""
 
 from typing import Any, ClassVar
 
@@ -23,12 +23,12 @@ from ..._base.precision import float_field
 from ...math.safe import safe_norm, safe_unit
 
 _IDENTITY = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-#: below this share of the radius the deepest point of a rim has no direction
+#: below this radial part of a unit direction, the deepest point of a rim is not unique
 _FLAT = 1e-6
 
 
 class Shape(eqx.Module):
-    """Geometry of contact in body axes."""
+    """Contact geometry in body axes."""
 
     #: whether `surface` is defined; sets of points have none
     has_surface: ClassVar[bool] = True
@@ -47,8 +47,8 @@ class Shape(eqx.Module):
         raise NotImplementedError
 
     def points(self, direction) -> Float[Array, "k 3"]:
-        """Points (k, 3) [m] that, as balls of `roundness`, touch a surface in a `direction` (3,),
-        a unit vector, from here."""
+        """Points (k, 3) [m] that, as balls with the radius `roundness`, touch a surface which lies
+        in a `direction` (3,), a unit vector, from the shape."""
         raise NotImplementedError
 
     def roundness(self) -> Any:
@@ -56,7 +56,7 @@ class Shape(eqx.Module):
         return 0.0
 
     def thickness(self) -> Any:
-        """Half of the smallest size [m]: what a penetration is compared with."""
+        """Half of the smallest size [m], for comparison with the penetration."""
         return jnp.inf
 
 
@@ -119,7 +119,8 @@ class Capsule(Shape):
 
 
 class Box(Shape):
-    """A cuboid with edges `sizes` (3,) [m] about `centre` (3,) [m], turned by `turned` (3, 3)."""
+    """A cuboid with edges `sizes` (3,) [m] about `centre` (3,) [m], with the rotation `turned`
+    (3, 3)."""
 
     sizes: Float[Array, " 3"] = float_field(unit="m")
     centre: Float[Array, " 3"] = float_field(unit="m", default=(0.0, 0.0, 0.0))
@@ -154,7 +155,7 @@ class Box(Shape):
 
 class Cylinder(Shape):
     """A cylinder of `radius` [m] and `length` [m] along `axis` (3,) about `centre` (3,) [m];
-    endless where `length` is None."""
+    of infinite length if `length` is None."""
 
     radius: Float[Array, ""] = float_field(unit="m")
     length: Float[Array, ""] | None = float_field(unit="m", default=None)
@@ -172,7 +173,7 @@ class Cylinder(Shape):
         return self.length is not None
 
     def direction(self) -> Float[Array, " 3"]:
-        """Unit vector along its axis."""
+        """Unit vector along the axis."""
         return self.axis / safe_norm(self.axis)
 
     def surface(self, x):
@@ -194,8 +195,9 @@ class Cylinder(Shape):
         return self.centre
 
     def points(self, direction):
-        """Four points of each rim, the first as far in the `direction` as the rim goes. Four turn
-        with the direction without a change of forces where the cylinder stands upright."""
+        """Four points of each rim, the first being the farthest in the `direction`. With four
+        points, forces on an upright cylinder do not change when the points turn with the
+        direction."""
         rim, end = self._rim(direction)
         return self.centre + jnp.concatenate([rim + end, rim - end])
 
@@ -205,7 +207,7 @@ class Cylinder(Shape):
         return self.centre + jnp.stack([rim[0] + end, rim[0] - end])
 
     def _rim(self, direction):
-        """Four points of a rim about its centre, and half of the axis."""
+        """Four points of a rim relative to its centre, and half of the axis vector."""
         if self.length is None:
             raise ValueError("length: got None, expected a number for a cylinder on a body")
         axis = self.direction()
@@ -277,8 +279,8 @@ class HeightField(Shape):
     (2,) [m] along x and y; flat beyond its edges.
 
     Between grid points it is interpolated by cubic splines (Catmull and Rom) with a continuous
-    slope. The distance is that to the tangent plane below the point: exact for slopes that change
-    little over the depth of a contact."""
+    slope. The distance is measured to the tangent plane below the point, which is accurate if the
+    slope changes little over the depth of a contact."""
 
     heights: Float[Array, "n_x n_y"] = float_field(unit="m")
     spacing: Float[Array, " 2"] = float_field(unit="m")
@@ -314,7 +316,8 @@ class HeightField(Shape):
 
 
 def round_surface(arm, radius, otherwise=None):
-    """Distance and normal of what is round about the foot of `arm` (3,)."""
+    """Distance and normal of a round surface with a `radius`, for the vector `arm` (3,) from its
+    centre or axis; the normal is `otherwise` if `arm` is zero."""
     square = jnp.sum(arm * arm)
     somewhere = square > 0
     length = jnp.sqrt(jnp.where(somewhere, square, 1.0))
@@ -324,14 +327,14 @@ def round_surface(arm, radius, otherwise=None):
 
 
 def _across(axis):
-    """A unit vector (3,) across a unit vector."""
+    """A unit vector (3,) perpendicular to a unit vector."""
     away = jnp.eye(3, dtype=axis.dtype)[jnp.argmin(jnp.abs(axis))]
     across = away - axis * jnp.sum(axis * away)
     return across / jnp.sqrt(jnp.sum(across * across))
 
 
 def _catmull_rom(s):
-    """Weights (4,) of neighbouring points at a share `s` of the cell between the inner two."""
+    """Weights (4,) of neighbouring points at a fraction `s` of the cell between the inner two."""
     cubic = [
         -0.5 * s + s**2 - 0.5 * s**3,
         1.0 - 2.5 * s**2 + 1.5 * s**3,

@@ -1,6 +1,6 @@
-"""Surfaces that a cable lies on where it bends round them.
+"""Wrapping surfaces, around which a cable bends.
 
-Each surface is described in its own axes, and gives the shortest path of a cable past it."""
+Each surface is described in its own axes, and computes the shortest path of a cable past it."""
 
 import equinox as eqx
 import jax
@@ -14,26 +14,26 @@ from ...math.safe import safe_norm, safe_unit
 from .geodesics import contact, deepest, geodesic_end, length_past
 from .wrapping import ROUND_OFF, WrappedPath, wrap
 
-#: faces of a drawn surface: round its axis, and along it
+#: number of faces of a drawn surface around and along its axis
 _ROUND, _ALONG = 20, 8
-#: length of a cylinder as drawn, in radii, where none is given
+#: default length of a drawn cylinder, in radii
 _DRAWN = 6.0
 
 
 class Surface(eqx.Module):
-    """A smooth surface about the origin of its own axes."""
+    """A smooth wrapping surface about the origin of its own axes."""
 
     def path(self, x0, x1, side, inside: bool, width) -> WrappedPath:
-        """The shortest path from `x0` to `x1` (3,) [m] past the surface. A point `side` (3,) [m],
+        """Shortest path from `x0` to `x1` (3,) [m] past the surface. A point `side` (3,) [m],
         or None, chooses the side; `inside` and `width` [rad] as for `wrapping.wrap`."""
         raise NotImplementedError
 
     def check_options(self, side, inside: bool) -> None:
-        """Raise where the surface does not support a side point or a passage through it."""
+        """Raise if the surface does not support a side point or a cable that passes through it."""
 
     def level(self, x) -> Float[Array, ""]:
-        """A function of a point (3,) [m] that is negative inside of the surface, zero on it and
-        positive outside, near the surface about the distance from it [m]."""
+        """Level function of a point (3,) [m]: negative inside the surface, zero on it and positive
+        outside; near the surface approximately the distance from it [m]."""
         raise NotImplementedError
 
     def encloses(self, x):
@@ -41,21 +41,21 @@ class Surface(eqx.Module):
         return self.level(x) < -1e3 * ROUND_OFF * self.size()
 
     def size(self) -> Float[Array, ""]:
-        """A length [m] that tells large surfaces from small ones."""
+        """Characteristic length [m] of the surface."""
         raise NotImplementedError
 
     def curve(self, path: WrappedPath, along, shares) -> Float[Array, "k 3"]:
-        """Points [m] at `shares` (k,) of the arc of a path, which begins in direction `along` (3,),
-        for pictures."""
+        """Points [m] at fractions `shares` (k,) of the arc of a path, which begins in direction
+        `along` (3,), for drawing."""
         raise NotImplementedError
 
     def grid(self, around, upward) -> Float[Array, "3"]:
-        """The point (3,) [m] of the surface at an angle `around` the axis, in [0, 2 pi], and a
-        share `upward` in [0, 1], for pictures."""
+        """Point (3,) [m] of the surface at an angle `around` the axis, in [0, 2 pi], and a fraction
+        `upward` along it, in [0, 1], for drawing."""
         raise NotImplementedError
 
     def faces(self) -> Float[Array, "f 4 3"]:
-        """Corners [m] of the faces with which the surface is drawn."""
+        """Corners [m] of the faces for drawing."""
         turn, share = np.linspace(0.0, 2.0 * np.pi, _ROUND + 1), np.linspace(0.0, 1.0, _ALONG + 1)
         points = jnp.stack([jnp.stack([self.grid(a, b) for b in share]) for a in turn])
         corners = points[:-1, :-1], points[1:, :-1], points[1:, 1:], points[:-1, 1:]
@@ -63,7 +63,7 @@ class Surface(eqx.Module):
 
 
 class SphereSurface(Surface):
-    """A sphere of a `radius` [m]."""
+    """A sphere with a `radius` [m]."""
 
     radius: Float[Array, ""] = float_field(unit="m")
 
@@ -91,8 +91,8 @@ class SphereSurface(Surface):
 
 
 class CylinderSurface(Surface):
-    """A cylinder of a `radius` [m] about its z axis. The cable sees it unbounded; `length` [m] is
-    that of pictures, six radii unless given."""
+    """A cylinder with a `radius` [m] about its z axis. For the cable its length is infinite;
+    `length` [m] is used for drawing, six radii unless given."""
 
     radius: Float[Array, ""] = float_field(unit="m")
     length: Float[Array, ""] = float_field(unit="m", default=0.0)
@@ -131,8 +131,8 @@ class CylinderSurface(Surface):
 
 class GeodesicSurface(Surface):
     """A smooth convex surface given by its `level` alone; the path on it is a geodesic, computed
-    numerically. The `level` must be at most the distance from the surface in size. Derive a class
-    from it, with `level`, `size`, `regular_point` and `grid`, for a surface of your own."""
+    numerically. The absolute value of `level` must be at most the distance from the surface. To
+    define a new surface, derive a class with `level`, `size`, `regular_point` and `grid`."""
 
     def regular_point(self) -> Float[Array, " 3"]:
         """A point (3,) [m] of the surface that has the y axis as a tangent."""
@@ -159,13 +159,13 @@ class GeodesicSurface(Surface):
     def curve(self, path, along, shares):
         straight = safe_norm(path.second - path.first)
         chord = jnp.where(path.turn > 1e-6, 0.5 * path.turn, 1.0)
-        # the length of an arc of even curvature; drawn points are then scaled to the end
+        # the length of an arc of constant curvature between the two points
         arc = straight * jnp.where(path.turn > 1e-6, chord / jnp.sin(jnp.minimum(chord, 1.5)), 1.0)
         return jax.vmap(lambda s: geodesic_end(self, path.first, along, s * arc)[0])(shares)
 
 
 class EllipsoidSurface(GeodesicSurface):
-    """An ellipsoid with half axes `semi_axes` (3,) [m]."""
+    """An ellipsoid with semi-axes `semi_axes` (3,) [m]."""
 
     semi_axes: Float[Array, " 3"] = float_field(unit="m")
 
@@ -188,8 +188,8 @@ class EllipsoidSurface(GeodesicSurface):
 
 
 class TorusSurface(GeodesicSurface):
-    """A torus about its z axis: a tube of `tube_radius` [m] round a circle of `ring_radius` [m].
-    The cable bends round it where the straight line is deepest in the tube, and at no other place.
+    """A torus about its z axis: a tube of `tube_radius` [m] around a circle of `ring_radius` [m].
+    The cable bends around it only where the straight line is deepest in the tube.
     """
 
     ring_radius: Float[Array, ""] = float_field(unit="m")

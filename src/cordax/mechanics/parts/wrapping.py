@@ -1,12 +1,12 @@
-"""Shortest paths of a cable round a sphere or a cylinder, in closed form.
+"""Shortest paths of a cable around a sphere or a cylinder, in closed form.
 
 Seen along the axis of a cylinder, or in the plane of both end points and the centre of a sphere,
 the surface is a circle of radius r. End points at distances `d0` and `d1` from its centre, `phi`
 apart as seen from there, are joined by two tangents and an arc of the angle `theta = phi -
-arccos(r/d0) - arccos(r/d1)`. The cable touches where theta > 0; its length in the plane is then
+arccos(r/d0) - arccos(r/d1)`. The cable touches if theta > 0; its length in the plane is then
 `I(d0) + I(d1) + r phi` with `I(d) = sqrt(d^2 - r^2) - r arccos(r/d)`. The derivative of I by d is
-`sqrt(d^2 - r^2)/d`, finite with the end point on the surface too. Along the axis of a cylinder the
-path is a helix, so that lengths add like legs of a right triangle."""
+`sqrt(d^2 - r^2)/d`, finite even if the end point is on the surface. On a cylinder the path is a
+helix, so the lengths in the plane and along the axis add like the legs of a right triangle."""
 
 from typing import NamedTuple
 
@@ -17,20 +17,20 @@ from jaxtyping import Array, Bool, Float
 
 from ...math.safe import safe_arccos, safe_arctan2, safe_norm, safe_sqrt, safe_unit
 
-#: rules by which a side point decides: that of MuJoCo 4.0 and that before it
+#: rules by which a side point chooses the path: that of MuJoCo 4.0 and the earlier one
 SIDE_RULES = ("4.0", "3")
-#: most iterations for the point of reflection inside a surface
+#: largest number of iterations for the point of reflection inside a surface
 _ITERATIONS = 60
-#: share of the radius by which round-off may put a point of the surface inside it
+#: fraction of the radius by which round-off may move a point of the surface inside
 ROUND_OFF = 1e-9
 
 
 class WrappedPath(NamedTuple):
-    """Of one cable past one surface: `length` [m] from end point to end point, wrap `angle` [rad]
-    about the centre or the axis, zero where the cable does not touch, `first` and `second` (3,)
-    [m], where it meets and leaves the surface (both the point nearest to the surface where it does
-    not touch), in the axes of the surface, whether it `touches`, and its `turn` [rad], the integral
-    of its curvature along the surface, which is less than `angle` on a helix."""
+    """Path of one cable past one surface: `length` [m] from end point to end point; wrap
+    `angle` [rad] about the centre or axis, zero without contact; `first` and `second` (3,)
+    [m], where it meets and leaves the surface, in the axes of the surface (if it does not touch,
+    both are the point nearest to the surface); whether it `touches`; and its `turn` [rad], the
+    integral of its curvature along the surface, which is less than `angle` on a helix."""
 
     length: Float[Array, ""]
     angle: Float[Array, ""]
@@ -42,7 +42,7 @@ class WrappedPath(NamedTuple):
 
 class _Plane(NamedTuple):
     """End points `d0`, `d1` (2,) [m] and a side point (2,) or None in the plane of the circle,
-    heights `z0`, `z1` [m] over it, and the vectors (2, 3) that span it."""
+    heights `z0`, `z1` [m] above it, and the vectors (2, 3) that span it."""
 
     d0: Float[Array, " 2"]
     d1: Float[Array, " 2"]
@@ -63,19 +63,19 @@ def wrap(
     width=0.0,
     side_rule: str = "4.0",
 ) -> WrappedPath:
-    """The shortest path from `x0` to `x1` (3,) [m] past a sphere of a `radius` [m] about the origin
-    or a `cylinder` of unbounded length about the z axis; all points in the axes of the surface.
+    """Shortest path from `x0` to `x1` (3,) [m] past a sphere of a `radius` [m] about the origin or
+    a `cylinder` of infinite length about the z axis; all points in the axes of the surface.
 
-    - `side` (3,) [m]: a point outside of the surface. The cable goes round the surface on the same
-      side as the path from `x0` over `side` to `x1` does; without it, round the nearer side.
-    - `inside`: the cable passes through the surface, which is a ring to it: where the straight line
-      would miss it, the cable bends at one point of the rim.
-    - `width` [rad]: the wrap angle over which the stiffness of the length (its second derivative),
-      which jumps where the cable begins to touch, changes smoothly; zero for the exact length.
+    - `side` (3,) [m]: a point outside the surface. The cable goes around the surface on the same
+      side as the path from `x0` over `side` to `x1`; without it, around the nearer side.
+    - `inside`: the cable passes through the surface, which acts as a ring: if the straight line
+      would miss the ring, the cable bends at one point of its rim.
+    - `width` [rad]: wrap angle over which the second derivative of the length, which jumps when the
+      cable begins to touch, changes smoothly; zero for the exact length.
     - `side_rule`: "4.0", or "3" for the half-plane rule of MuJoCo before 4.0. In some poses the
       latter differs from MuJoCo 3.17 by one whole turn about the surface.
 
-    End points inside of the surface are joined by the straight line."""
+    If an end point is inside the surface, the path is the straight line."""
     plane = _cylinder_plane(x0, x1, side) if cylinder else _sphere_plane(x0, x1, side)
     straight = safe_norm(x1 - x0)
     l0, l1 = safe_norm(plane.d0), safe_norm(plane.d1)
@@ -101,7 +101,7 @@ def wrap(
 
 @jax.custom_jvp
 def involute(d, r):
-    """`sqrt(d^2 - r^2) - r arccos(r/d)` [m]: length of a tangent from distance `d` [m] less the
+    """`sqrt(d^2 - r^2) - r arccos(r/d)` [m]: length of a tangent from distance `d` [m] minus the
     arc of the circle of radius `r` [m] below it; zero for d <= r."""
     return safe_sqrt(d * d - r * r) - r * safe_arccos(_ratio(r, d))
 
@@ -119,7 +119,8 @@ def _ratio(r, d):
 
 
 def _step(angle, width):
-    """From 0 to 1 over angles within `width` of zero, twice differentiable; a jump if it is 0."""
+    """Smooth step from 0 to 1 over angles within `width` of zero, twice differentiable; a jump if
+    `width` is 0."""
     s = jnp.clip(0.5 * (1.0 + angle / jnp.where(width > 0, width, 1.0)), 0.0, 1.0)
     smooth = s * s * s * (10.0 + s * (6.0 * s - 15.0))
     return jnp.where(width > 0, smooth, jnp.where(angle > 0, 1.0, 0.0))
@@ -131,7 +132,7 @@ def _cylinder_plane(x0, x1, side) -> _Plane:
 
 
 def _sphere_plane(x0, x1, side) -> _Plane:
-    """The plane through the centre and both points: its first axis points to `x0`."""
+    """Plane through the centre and both points; its first axis points to `x0`."""
     normal = _cross(x0, x1)
     area, l0 = safe_norm(normal), safe_norm(x0)
     along = safe_unit(x0)
@@ -155,7 +156,7 @@ def _direction(plane: _Plane, l0, l1, radius, side_rule: str):
     if side_rule == "3":
         return _half_plane_rule(plane, turn, l0, l1, radius)
     over_side = _angle(plane.d0, plane.side) + _angle(plane.side, plane.d1)
-    # whole turns have no derivative: the side point alone chooses among paths
+    # the number of whole turns has no derivative: the side point only chooses among paths
     whole = jnp.round(lax.stop_gradient(over_side - turn) / (2.0 * jnp.pi))
     turn = turn + 2.0 * jnp.pi * whole
     sign = jnp.where(turn < 0, -1.0, 1.0)
@@ -163,9 +164,9 @@ def _direction(plane: _Plane, l0, l1, radius, side_rule: str):
 
 
 def _half_plane_rule(plane: _Plane, turn, l0, l1, radius):
-    """Before MuJoCo 4.0: the cable touches where the straight line crosses the circle or passes on
-    the far side of the centre from the side point, on the side whose tangent points are nearer to
-    the side point."""
+    """Rule of MuJoCo before 4.0: the cable touches if the straight line crosses the circle or
+    passes the centre on the side opposite to the side point. It goes around on the side whose
+    tangent points are nearer to the side point."""
     assert plane.side is not None
     d0, d1, side = (lax.stop_gradient(x) for x in (plane.d0, plane.d1, safe_unit(plane.side)))
     near = _nearest_in_plane(d0, d1)
@@ -177,7 +178,7 @@ def _half_plane_rule(plane: _Plane, turn, l0, l1, radius):
         crossing = _cross_each_other(d0, first, d1, second)
         goods.append(jnp.where(crossing, -1e4, jnp.sum(safe_unit(first + second) * side)))
         way = sign * turn
-        # an arc never is negative: where tangents miss each other it is a turn less a little
+        # the arc must not be negative: if the angle is too small, whole turns are added
         whole = jnp.ceil(lax.stop_gradient(a0 + a1 - way) / (2.0 * jnp.pi))
         turns.append(way + 2.0 * jnp.pi * whole)
     one = goods[0] >= goods[1]
@@ -186,7 +187,7 @@ def _half_plane_rule(plane: _Plane, turn, l0, l1, radius):
 
 
 def _tangent(d, length, radius, sign):
-    """Where the tangent from `d` (2,) touches the circle, turned from `d` by the `sign`."""
+    """Point where the tangent from `d` (2,) touches the circle, on the side given by `sign`."""
     square = jnp.where(length > 0, length * length, 1.0)
     height = safe_sqrt(length * length - radius * radius)
     aside = jnp.stack([-d[1], d[0]])
@@ -204,7 +205,8 @@ def _cross_each_other(a, b, c, d):
 
 
 def _tangent_points(plane: _Plane, l0, l1, radius, sign, flat, angle):
-    """In the axes of the surface (3,) each [m]; heights go with the length of the unrolled path."""
+    """Tangent points in the axes of the surface, (3,) each [m]; heights are proportional to the
+    length of the unrolled path."""
     first = _tangent(plane.d0, l0, radius, sign)
     second = _tangent(plane.d1, l1, radius, -sign)
     before = safe_sqrt(l0 * l0 - radius * radius)
@@ -214,14 +216,14 @@ def _tangent_points(plane: _Plane, l0, l1, radius, sign, flat, angle):
 
 
 def _raised(plane: _Plane, point, share):
-    """A point (2,) of the plane as point (3,) at a `share` of the way along the axis."""
+    """Convert a point (2,) of the plane to a point (3,) at a fraction `share` of the height."""
     height = plane.z0 + share * (plane.z1 - plane.z0)
     up = jnp.array([0.0, 0.0, 1.0], point.dtype)
     return jnp.sum(point[:, None] * plane.span, axis=0) + height * up
 
 
 def _through(plane: _Plane, straight, radius, outside) -> WrappedPath:
-    """Past the inner side: bent at the point of the circle that makes the path shortest."""
+    """Path through a ring, bent at the point of the circle that makes it shortest."""
     near = _nearest_in_plane(plane.d0, plane.d1)
     misses = outside & (jnp.sum(near * near) > radius * radius)
     d0 = jnp.where(misses, plane.d0, jnp.array([2.0, 0.0]) * jnp.where(radius > 0, radius, 1.0))
@@ -247,11 +249,11 @@ def _through(plane: _Plane, straight, radius, outside) -> WrappedPath:
 
 def _reflection(d0, d1, radius):
     """Angle [rad] from `d0` (2,) to the point of the circle at which `|p - d0| + |p - d1|` is
-    smallest, by Newton's method within brackets; its derivative by that of the last step."""
+    smallest, by Newton's method within a bracket; its derivative is that of a last Newton step."""
     total = _angle(d0, d1)
 
     def slopes(a, d0, d1, radius):
-        """First and second derivative of the length by the angle."""
+        """First and second derivative of the length with respect to the angle."""
         u = d0 / safe_norm(d0)
         c, s = jnp.cos(a), jnp.sin(a)
         out = jnp.stack([c * u[0] - s * u[1], s * u[0] + c * u[1]])
@@ -292,7 +294,7 @@ def _reflection(d0, d1, radius):
 
 
 def _angle(a, b):
-    """From `a` to `b` (2,), counterclockwise, in (-pi, pi]."""
+    """Angle from `a` to `b` (2,), counterclockwise, in (-pi, pi]."""
     return safe_arctan2(_area(a, b), jnp.sum(a * b))
 
 
@@ -307,7 +309,8 @@ def _cross(a, b):
 
 
 def _share(d0, d1):
-    """Of the segment from `d0` to `d1` up to the point nearest to the origin, in [0, 1]."""
+    """Fraction of the segment from `d0` to `d1` up to the point nearest to the origin, in
+    [0, 1]."""
     gap = d1 - d0
     square = jnp.sum(gap * gap)
     return jnp.clip(-jnp.sum(d0 * gap) / jnp.where(square > 0, square, 1.0), 0.0, 1.0)
