@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordax import Result, SimulationError, State, System, simulate
+from cordax import Result, SimulationError, State, System, simulate, simulate_batch
 from cordax.formulations import IndependentCoordinates
 
 CRANK, ROD = 0.3, 1.0  # lengths [m]
@@ -68,3 +68,13 @@ def test_a_run_ends_at_a_dead_centre_of_its_independent_coordinates(method, turn
 def test_the_message_names_what_to_do():
     with pytest.raises(SimulationError, match=r"dead centre.*Choose other independent coordinates"):
         run("slider", "rk4", 1e-2, throw=True)
+
+
+def test_members_of_a_batch_are_single_runs(turning):
+    """To round-off: a batch closes the loops with as many iterations as a single run."""
+    start = SliderCrank().default_state()
+    build = lambda factor: (SliderCrank(), State(start.q, factor * start.v))
+    formulation = IndependentCoordinates(("crank",))
+    how = {"integrator": "rk4", "formulation": formulation, "dt": 1e-3, "duration": 1.2}
+    batch = simulate_batch(build, np.array([1.0, 0.9]), **how)
+    np.testing.assert_allclose(batch.q[0], turning.q, rtol=0, atol=1e-12)

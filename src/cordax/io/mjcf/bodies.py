@@ -154,6 +154,6 @@ def joint_laws(m, armature, damping, rubs: bool) -> JointLaws:
 
 
 def friction_width(m, friction, weight) -> np.ndarray:
-    """Velocity at which smoothed friction is nearly of full size, so small that friction at rest
-    decays within half a time step of the model; `weight`: inverse masses."""
+    """Velocity below which smoothed friction is proportional to velocity: such velocities decay
+    with a time constant of two time steps of the model; `weight`: inverse masses."""
     return np.where(friction > 0, np.maximum(friction * weight, 1e-9) * m.opt.timestep * 2.0, 1.0)

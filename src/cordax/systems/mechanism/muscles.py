@@ -20,7 +20,8 @@ class Muscles(eqx.Module):
     - `force` [N]: peak active force at rest;
     - `shortest`, `longest`: normalised lengths between which the muscle has active force;
     - `speed`: shortening velocity at which the force is zero [optimal lengths per second];
-    - `passive_force`: passive force at the longest length, relative to `force`;
+    - `passive_force`: passive force relative to `force`, at three quarters of the way from the
+      optimal to the longest length; at the longest length it is 1.5 times as large;
     - `lengthening_force`: active force at saturating lengthening velocity, relative to `force`."""
 
     range: Float[Array, "m 2"] = float_field()
