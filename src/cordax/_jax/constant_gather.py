@@ -89,7 +89,7 @@ def _tables(index: tuple[int, ...], size: int) -> list[np.ndarray]:
             members[group].append(place)
     counts = np.array([len(m) for m in members])
     tables = []
-    for width in _widths(tuple(counts)):
+    for width in _widths(tuple(counts.tolist())):
         pieces, following = [], []
         for rows in members:
             parts = [rows[k : k + width] for k in range(0, max(len(rows), 1), width)]
@@ -107,7 +107,7 @@ def _widths(counts: tuple[int, ...]) -> tuple[int, ...]:
     most = int(sizes.max())
     cost = lambda widths: _work(sizes, widths)
     choices = [(most,)] if most <= _WIDTHS[-1] else []
-    choices += [(w, *_widths(tuple(-(-sizes // w)))) for w in _WIDTHS[1:] if w < most]
+    choices += [(w, *_widths(tuple((-(-sizes // w)).tolist()))) for w in _WIDTHS[1:] if w < most]
     return min(choices, key=cost)
 
 
