@@ -108,6 +108,8 @@ def test_points_of_bodies_and_rods():
 
 
 def test_bad_sensors_are_rejected():
+    with pytest.raises(ValueError, match="delay: got -"):
+        Sensor(delay=-0.1)
     with pytest.raises(ValueError, match="time_constant"):
         Sensor(time_constant=0.0)
     with pytest.raises(ValueError, match="quantity: got 3"):

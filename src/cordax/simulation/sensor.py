@@ -72,6 +72,8 @@ class Sensor(eqx.Module):
         require(known, "quantity", self.quantity, expected)
         if self.time_constant is not None:
             require_positive("time_constant", self.time_constant)
+        if self.delay is not None:
+            require_positive("delay", self.delay, zero_allowed=True)
         if self.cutoff is not None:
             require_number("cutoff", self.cutoff)
         require_whole("order", self.order, 1)
